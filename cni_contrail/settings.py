@@ -15,7 +15,7 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import LEVELS, Log
 from cni_contrail.node_file import read_node_file
-from cni_contrail.protocol.environment import IDENTIFIER
+from cni_contrail.protocol.environment import IDENTIFIER, link_name_problem
 from cni_contrail.protocol.netconf import NetworkConfig, object_at
 from cni_contrail.quoting import MAX_QUOTED, cut, quoted
 
@@ -63,6 +63,11 @@ class Settings(NamedTuple):
             return self.poll_timeout * self.poll_retries
         return _THICK_TIMEOUT if is_thick else _DELEGATED_TIMEOUT
 
+    @property
+    def nested_parent(self) -> str:
+        """The parent interface in nested mode, where interfaces are macvlans over its VLANs; otherwise empty."""
+        return self.parent_interface if self.vif_type == "macvlan" else ""
+
     def is_thick(self, network: str) -> bool:
         """Whether the network of that name attaches all interfaces of the pod at once."""
         return self.mode == "thick" or (self.mode == "auto" and network == self.network_name)
@@ -105,12 +110,6 @@ def load_settings_for_removal(
 def node_settings(environment: Mapping[str, str], overrides: Mapping[str, Any]) -> Settings:
     """Returns the settings of the node without any network configuration; raises `PluginError` with code 7."""
     return settings_of({**read_node_file(environment, read_section), **overrides})
-
-
-def reject_unsupported_settings(settings: Settings) -> None:
-    """Raises `PluginError` with code 2 for a valid setting that is not supported yet."""
-    if settings.vif_type != "veth":
-        raise PluginError(Code.UNSUPPORTED_FIELD, f'vif-type: "{settings.vif_type}" is not supported yet')
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
@@ -156,6 +155,12 @@ def _text(value: object) -> str:
 def _name(value: object) -> str:
     if not IDENTIFIER.fullmatch(_text(value)):
         raise ValueError("a name of letters, digits, '_', '.' and '-'")
+    return _text(value)
+
+
+def _link_name(value: object) -> str:
+    if problem := link_name_problem(_text(value)):
+        raise ValueError(f"the name of a link ({problem})")
     return _text(value)
 
 
@@ -230,8 +235,8 @@ _READERS: Mapping[str, Callable[[object], Any]] = {
     "config-dir": _path,
     "state-dir": _path,
     "sysctl-dir": _path,
-    "vif-type": _choice("veth", "macvlan"),  # macvlan is valid in upstream's files, and rejected by ADD
-    "parent-interface": _text,
+    "vif-type": _choice("veth", "macvlan"),
+    "parent-interface": _link_name,
     "mtu": _whole(68, 65535),  # 68 is the minimum of IPv4
     "log-file": _path_or_empty,
     "log-level": _log_level,

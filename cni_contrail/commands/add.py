@@ -26,7 +26,6 @@ from cni_contrail.interfaces.served import ServedList
 from cni_contrail.link.announce import announce
 from cni_contrail.link.errors import LinkError
 from cni_contrail.protocol.netconf import reject_unsupported_fields
-from cni_contrail.settings import reject_unsupported_settings
 from cni_contrail.state.records import Record
 
 
@@ -34,7 +33,6 @@ def add(request: Request) -> str:
     """Runs ADD and returns its result; raises `PluginError`."""
     node = request.node
     reject_unsupported_fields(request.config)
-    reject_unsupported_settings(node.settings)
     budget = _budget(request)
     with (
         open_sandbox(request) as netns,

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from cni_contrail.addresses import DEFAULT_DESTINATION, family_of
 from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
-from cni_contrail.errors import Code, PluginError
+from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.interfaces.planning import plan_interfaces
 from cni_contrail.interfaces.requested_addresses import reject_unmet_requests
 from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.link.defaults import read_default_routes
-from cni_contrail.link.errors import LinkError, LinkExistsError
+from cni_contrail.link.errors import LinkError, LinkExistsError, NotReadyError, ParentNotFoundError
 from cni_contrail.link.make import configure_interfaces, make_interfaces
 from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
 from cni_contrail.protocol.netconf import config_dns
@@ -36,6 +36,7 @@ def plan_record(
         pod=request.pod,
         mtu=request.node.settings.mtu,
         primary_is_ours=selected.primary_is_ours,
+        parent=request.node.settings.nested_parent,
     )
     return started._replace(
         vrouter_agent=served.vrouter_agent,
@@ -47,6 +48,7 @@ def plan_record(
         ),
         replaced=_routes_to_replace(netns, plans),
         isolated=True,
+        sandbox_id=_assigned_netns_id(netns) if request.node.settings.nested_parent else started.sandbox_id,
     )
 
 
@@ -63,7 +65,7 @@ def build_result(request: Request, primary: ServedInterface, record: Record) -> 
     defaults = [ResultRoute(DEFAULT_DESTINATION[family_of(each.gateway)], each.gateway) for each in plan.defaults]
     attached = AttachmentResult(
         name=plan.name,
-        host_name=plan.host_name,
+        host_name="" if plan.vlan_id else plan.host_name,
         mac=plan.mac,
         mtu=plan.mtu,
         sandbox=request.call.netns,
@@ -79,14 +81,24 @@ def build_result(request: Request, primary: ServedInterface, record: Record) -> 
 def create_links(request: Request, netns: int, record: Record) -> int:
     """Creates all interfaces of the record or none; returns the netns ID of the sandbox.
 
-    Raises `PluginError` with code 104, or 102 if a name is taken.
+    Raises `PluginError` with code 104, or 102 if a name is taken; in nested mode also 7 if there is no parent
+    interface, and 11 if a link is down or another link of the VLAN has the MAC address.
     """
     plans = [each.plan for each in record.interfaces]
     try:
+        if record.is_nested:
+            from cni_contrail.commands.nested import make_links  # few nodes need it
+
+            make_links(request.node, netns, record)
+            return record.sandbox_id
         with request.node.phase("make"):
             return make_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
     except LinkExistsError as error:
         raise PluginError(Code.EXISTS, str(error)) from error
+    except ParentNotFoundError as error:
+        raise PluginError(Code.INVALID_CONFIG, str(error)) from error
+    except NotReadyError as error:
+        raise TryAgainError(str(error)) from error
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
 
@@ -122,6 +134,16 @@ def ports(record: Record, interfaces: Sequence[ServedInterface]) -> list[dict[st
 def finish(request: Request, sandbox_id: int, record: Record) -> None:
     """Marks the record as finished and adds the netns ID of the sandbox."""
     request.node.attachments.write(record._replace(sandbox_id=sandbox_id, finished=True))
+
+
+def _assigned_netns_id(netns: int) -> int:
+    """Returns the netns ID of the sandbox, by which a macvlan is found; no link of the host leads to the sandbox."""
+    from cni_contrail.link.netns_ids import assign_netns_id  # few nodes need it
+
+    try:
+        return assign_netns_id(netns)
+    except LinkError as error:
+        raise PluginError(Code.KERNEL, str(error)) from error
 
 
 def _routes_to_replace(netns: int, plans: Sequence[InterfacePlan]) -> tuple[ReplacedRoute, ...]:

@@ -31,7 +31,7 @@ def detach(
     """
     _mark_unfinished(node, record)
     if record.interfaces:
-        remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
+        _remove_links(node, record)
         _clean_sandbox(node, record, sandbox)
     remove_record(node, record, notify=notify)
 
@@ -41,6 +41,15 @@ def remove_record(node: NodeServices, record: Record, *, notify: Callable[[Notif
     if record.interfaces:
         _release_ports(node, record, notify)
     node.attachments.remove(record)
+
+
+def _remove_links(node: NodeServices, record: Record) -> None:
+    if record.is_nested:
+        from cni_contrail.commands.nested import remove_links as remove_nested_links  # few nodes need it
+
+        remove_nested_links(node, record)
+    else:
+        remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
 
 
 def remove_host_links(node: NodeServices, links: list[HostLink]) -> None:
@@ -90,6 +99,8 @@ def _clean_sandbox(node: NodeServices, record: Record, sandbox: Sandbox | None) 
 
 
 def _release_ports(node: NodeServices, record: Record, notify: Callable[[Notification], None]) -> None:
+    if record.is_nested:
+        return  # no agent knows of it
     if record.vrouter_agent:
         files = node.port_files(record.vm_name)
         own = {each.uuid for each in record.interfaces}

@@ -25,16 +25,29 @@ def collect(config: NetworkConfig, node: NodeServices) -> None:
     """Runs GC; tries every attachment, then raises one `PluginError` with all failures."""
     # Containers are compared by directory name: long IDs are hashed there.
     valid = {(file_name(container), ifname) for container, ifname in valid_attachments(config)}
-    failures = []
+    failures: list[PluginError] = []
     for container, ifname in _all_attachments(node):
         if (container, ifname) not in valid:
             try:
                 _collect_attachment(node, config.name, container, ifname)
             except PluginError as error:
                 failures.append(error)
+    if node.settings.nested_parent:
+        failures += _release_vlans(node)
     node.pending.send_all(node.agent)
     if failures:
         raise PluginError(failures[0].code, "; ".join(error.message for error in failures))
+
+
+def _release_vlans(node: NodeServices) -> list[PluginError]:
+    """Deletes VLAN links that nothing uses any more; returns the failure."""
+    from cni_contrail.commands.nested import release_unused_vlans  # few nodes need it
+
+    try:
+        release_unused_vlans(node)
+    except PluginError as error:
+        return [error]
+    return []
 
 
 def _all_attachments(node: NodeServices) -> Iterator[tuple[str, str]]:

@@ -38,8 +38,19 @@ def sweep(node: NodeServices, container: str) -> None:
 
 
 def sweep_all(node: NodeServices) -> int:
-    """Detaches orphans of all containers and returns their number; queues the notifications; never fails."""
-    return sum(_try_container(node, name) for name in _containers(node))
+    """Detaches orphans of all containers and returns their number; queues the notifications; never fails.
+
+    In nested mode also deletes the VLAN links that nothing uses any more.
+    """
+    detached = sum(_try_container(node, name) for name in _containers(node))
+    if node.settings.nested_parent:
+        from cni_contrail.commands.nested import release_unused_vlans  # few nodes need it
+
+        try:
+            release_unused_vlans(node)
+        except PluginError as error:
+            node.log.debug(f"VLAN links not swept: {error.message}")
+    return detached
 
 
 def _containers(node: NodeServices) -> list[str]:
@@ -83,6 +94,10 @@ def _is_orphaned(node: NodeServices, record: Record) -> bool:
 
 
 def _has_links(record: Record) -> bool:
+    if record.is_nested:
+        from cni_contrail.commands.nested import has_links  # few nodes need it
+
+        return has_links(record)
     return any_exists(each.plan.host_name for each in record.interfaces)
 
 

@@ -6,6 +6,7 @@ Their aliases, which hold container, pod and interface, still identify them.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 from cni_contrail.agent.notifications import Notification
 from cni_contrail.commands.detach import remove_host_links
@@ -14,12 +15,15 @@ from cni_contrail.errors import Code, DamagedRecordError, PluginError
 from cni_contrail.interfaces.fields import UUID
 from cni_contrail.interfaces.names import alias, host_name
 from cni_contrail.link.errors import LinkError
+from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import HostLink, links_by_alias_prefix
 
 
 def detach_unrecorded(request: Request) -> None:
     """Removes the container's links that no record names, and notifies the agent; raises `PluginError` (104)."""
     prefix = alias(request.call.container_id, request.pod, "")
+    if request.node.settings.nested_parent:
+        _detach_macvlans(request, prefix)
     recorded = _recorded_links(request)
     unrecorded = [link for link in _links(prefix) if link.host_name not in recorded and _is_of_call(request, link)]
     if not unrecorded:
@@ -29,6 +33,15 @@ def detach_unrecorded(request: Request) -> None:
         _queue_notification(request, link.alias.removeprefix(prefix))
     request.node.pending.send_batch(request.node.agent)
     request.node.log.warning(f"detached {', '.join(link.host_name for link in unrecorded)}: the record was lost")
+
+
+def _detach_macvlans(request: Request, prefix: str) -> None:
+    from cni_contrail.commands.nested import remove_unrecorded  # few nodes need it
+
+    only = "" if request.is_thick else request.call.ifname
+    names = remove_unrecorded(request.node, request.sandbox, prefix, only, kept=_recorded_names(request))
+    if names:
+        request.node.log.warning(f"detached {', '.join(names)}: the record was lost")
 
 
 def _links(prefix: str) -> list[HostLink]:
@@ -44,12 +57,19 @@ def _is_of_call(request: Request, link: HostLink) -> bool:
 
 def _recorded_links(request: Request) -> set[str]:
     """Host ends of the container's other attachments."""
-    names: set[str] = set()
+    return {plan.host_name for plan in _recorded_plans(request)}
+
+
+def _recorded_names(request: Request) -> set[str]:
+    """Interface names of the container's other attachments."""
+    return {plan.name for plan in _recorded_plans(request)}
+
+
+def _recorded_plans(request: Request) -> Iterator[InterfacePlan]:
     for ifname in request.node.attachments.ifnames(request.call.container_id):
         with contextlib.suppress(DamagedRecordError):
             record = request.node.attachments.read(request.call.container_id, ifname)
-            names.update(each.plan.host_name for each in (record.interfaces if record else ()))
-    return names
+            yield from (each.plan for each in (record.interfaces if record else ()))
 
 
 def _queue_notification(request: Request, interface: str) -> None:

@@ -23,7 +23,8 @@ def attach_with_vrouter_agent(
     without_addresses = plan_record(request, netns, served, selected, started)
     request.node.attachments.write(without_addresses)
     sandbox_id = create_links(request, netns, without_addresses)
-    _plug_ports(request, without_addresses, selected, budget)
+    if not without_addresses.is_nested:  # else the agent has the port of the VLAN already, and takes none from here
+        _plug_ports(request, without_addresses, selected, budget)
     served, selected = _with_addresses(request, without_addresses, served, selected, budget)
     record = plan_record(request, netns, served, selected, started)
     result = build_result(request, selected.interfaces[0], record)
@@ -62,13 +63,15 @@ def _wait_for_ports(
 ) -> dict[str, ServedPort]:
     """Returns the ports by uuid once the agent reports all of them with our devices and their expected addresses."""
     agent = request.node.agent
-    devices = {each.uuid: each.plan.host_name for each in record.interfaces}
+    devices = {each.uuid: "" if record.is_nested else each.plan.host_name for each in record.interfaces}
     # A single interface is requested by its uuid: others of the VM may not be plugged yet.
     requested = "" if len(devices) > 1 else record.interfaces[0].uuid
 
     def look() -> dict[str, ServedPort] | str:
         found = read_ports(agent.vm_ports(record.vm_uuid, requested, budget.answer_deadline) or ())
-        others = {uuid: found[uuid].device for uuid in devices if uuid in found and found[uuid].device != devices[uuid]}
+        others = {
+            uuid: found[uuid].device for uuid in devices if uuid in found and found[uuid].device != devices[uuid] != ""
+        }
         if others:
             _plug_again(request, record, budget)
             described = ", ".join(f"{uuid} has device {device}" for uuid, device in others.items())

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.errors import PluginError
 from cni_contrail.quoting import quoted
-from cni_contrail.settings import Settings, read_section, reject_unsupported_settings, settings_of
+from cni_contrail.settings import read_section
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen
 from contrail_yaml.errors import YamlError
@@ -46,24 +46,10 @@ def load_daemon_configuration(path: str) -> DaemonConfiguration:
         return DaemonConfiguration(
             socket=_socket(own.get("socket", DEFAULT_SOCKET), path),
             metrics_listen=_listen(own["metrics-listen"], path) if "metrics-listen" in own else None,
-            settings=_settings(given, path),
+            settings=read_section(given, path),
         )
     except PluginError as error:
         raise DaemonConfigurationError(error.message) from error
-
-
-def ensure_supported(settings: Settings, path: str) -> None:
-    """Raises `DaemonConfigurationError`, which names the file, if every ADD would be rejected with these settings."""
-    try:
-        reject_unsupported_settings(settings)
-    except PluginError as error:
-        raise DaemonConfigurationError(f"{path}: {error.message}") from error
-
-
-def _settings(given: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    values = read_section(given, path)
-    ensure_supported(settings_of(values), path)
-    return values
 
 
 def _read(path: str) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from cni_contrail.commands import add, check, delete, garbage_collect, unrecorde
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.commands.status import ensure_ready
 from cni_contrail.daemon.call_queue import without_slot
-from cni_contrail.daemon.configuration import DaemonConfiguration, ensure_supported
+from cni_contrail.daemon.configuration import DaemonConfiguration
 from cni_contrail.daemon.connection_handler import ConnectionHandler
 from cni_contrail.daemon.execution_context import DaemonContext
 from cni_contrail.daemon.listener import bound_socket
@@ -22,7 +22,6 @@ from cni_contrail.daemon.status_server import status_server
 from cni_contrail.daemon.workers import Workers
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError
-from cni_contrail.node_file import NODE_FILE, NODE_FILE_VARIABLE
 from cni_contrail.settings import node_settings
 from contrail_service.file_limit import raise_file_limit
 
@@ -42,17 +41,11 @@ class Daemon:
         self._context.metrics.watch_pending(self._count_pending)
 
     def run(self) -> None:
-        """Serves until SIGTERM or SIGINT; raises `SocketError`.
-
-        Raises `PluginError` for an invalid node-wide file, `DaemonConfigurationError` if it sets what is unsupported.
-        """
+        """Serves until SIGTERM or SIGINT; raises `SocketError`, or `PluginError` for an invalid node-wide file."""
         # Threads inherit the mask, so no signal interrupts their system calls; only `sigwait` below receives it.
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
         raise_file_limit()  # a call opens half a dozen
-        node = self._node()
-        # The daemon's own file was checked when it was loaded; this checks the node-wide one.
-        ensure_supported(node.settings, os.environ.get(NODE_FILE_VARIABLE) or NODE_FILE)
-        log = node.log
+        log = self._node().log
         with contextlib.ExitStack() as running:
             listener = running.enter_context(bound_socket(self._configuration.socket))
             if self._configuration.metrics_listen:

@@ -60,6 +60,11 @@ class Fields:
             raise self.malformed(key, "a string")
         return value
 
+    def raw(self, key: str) -> object:
+        """Returns the value as it is, None if the key is absent."""
+        value: object = self._item.get(key)
+        return value
+
     def number(self, key: str, lowest: int, highest: int) -> int:
         """Returns an integer from `lowest` to `highest`."""
         value = self._item.get(key)

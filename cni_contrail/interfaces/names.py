@@ -1,4 +1,4 @@
-"""Link names: in the sandbox (thick mode chooses them) and of the host end; and link aliases."""
+"""Link names: in the sandbox (thick mode chooses them), of the host end and of VLAN links; and link aliases."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from cni_contrail.pod import PodIdentity
 from cni_contrail.protocol.environment import link_name_problem
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
-_HASHED_CHARACTERS = 12
+_LONGEST_NAME = 15
 _MAX_ALIAS = 255
 
 
@@ -33,11 +33,23 @@ def sandbox_names(interfaces: Sequence[ServedInterface], ifname: str) -> list[st
 
 def host_name(container_id: str, ifname: str) -> str:
     """Returns the name of the host end: 15 characters, unique per attachment (a 60-bit hash)."""
-    owner = f"{container_id}/{ifname}".encode(errors="surrogateescape")
-    digest = hashlib.blake2b(owner, digest_size=8).digest()  # built in; OpenSSL's algorithms take longer to look up
-    number = int.from_bytes(digest, "big") >> 4  # 60 bits: 12 characters of 5
     # "tap" and 12 characters are 15 bytes, the maximum of a link name (IFNAMSIZ less its NUL).
-    return "tap" + "".join(_BASE32[number >> shift & 31] for shift in range(55, -1, -5))
+    return "tap" + _hashed(f"{container_id}/{ifname}")
+
+
+def vlan_link_name(parent: str, vlan_id: int) -> str:
+    """Returns the name of a VLAN link that this plugin creates: 15 characters, unique per parent and VLAN.
+
+    For a given VLAN, at least 30 bits of it are a hash of the parent's name.
+    """
+    return f"vlan{vlan_id}-{_hashed(parent)}"[:_LONGEST_NAME]
+
+
+def _hashed(text: str) -> str:
+    # blake2b is built in; OpenSSL's algorithms take longer to look up.
+    digest = hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).digest()
+    number = int.from_bytes(digest, "big") >> 4  # 60 bits: 12 characters of 5
+    return "".join(_BASE32[number >> shift & 31] for shift in range(55, -1, -5))
 
 
 def alias(container_id: str, pod: PodIdentity, interface_uuid: str) -> str:

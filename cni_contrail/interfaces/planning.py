@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from cni_contrail.interfaces.names import alias, host_name
+from cni_contrail.interfaces.names import alias, host_name, vlan_link_name
 from cni_contrail.interfaces.served import ServedAddress, ServedInterface
 from cni_contrail.link.addresses import SubnetKey, subnet_of
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, SourceRouting
@@ -22,15 +22,17 @@ def plan_interfaces(
     pod: PodIdentity,
     mtu: int,
     primary_is_ours: bool,
+    parent: str = "",
 ) -> list[InterfacePlan]:
     """Plans the `chosen` ones of the pod's `interfaces`, called `names` in the sandbox.
 
-    `mtu` (bytes) applies to interfaces for which the agent states none.
+    `mtu` (bytes) applies to interfaces for which the agent states none. With `parent` (nested mode) they are macvlans
+    over the VLANs of this link; raises `PluginError` with code 100 if the agent states no VLAN.
     """
     defaults = assign_default_routes(interfaces, primary_is_ours=primary_is_ours)
     first = _first_in_subnets(interfaces)
     overlapping = _overlapping_subnets(interfaces)
-    return [
+    plans = [
         InterfacePlan(
             name=name,
             host_name=host_name(container_id, name),
@@ -43,6 +45,15 @@ def plan_interfaces(
             source_routing=_source_routing(interface, overlapping) if overlapping else (),
         )
         for interface, name in zip(chosen, names, strict=True)
+    ]
+    return _nested(plans, chosen, parent) if parent else plans
+
+
+def _nested(plans: Sequence[InterfacePlan], chosen: Sequence[ServedInterface], parent: str) -> list[InterfacePlan]:
+    vlans = [interface.checked_vlan_id() for interface in chosen]
+    return [
+        plan._replace(host_name=vlan_link_name(parent, vlan_id), parent=parent, vlan_id=vlan_id)
+        for plan, vlan_id in zip(plans, vlans, strict=True)
     ]
 
 

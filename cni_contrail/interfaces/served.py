@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.fields import UUID, Fields
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, Route
+from cni_contrail.quoting import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 _OUR_KEYS = ("ip-address", "v6-ip-address", "mtu")
 _VROUTER_AGENT_V6_PREFIX_LENGTH = 64  # the Contrail vrouter agent serves none
 _DEFAULT_GATEWAY = {"true": (4, 6), "ipv4": (4,), "ipv6": (6,), "none": ()}
+_MAX_VLAN = 4094
+_NO_VLAN = 65535  # upstream's value for none
 _MAX_NAMED = 8  # missing indexes named in an error
 
 
@@ -43,7 +47,7 @@ class ServedInterface(NamedTuple):
     """One interface of a pod, at `position` (from 0) of `total`: the two numbers of its index.
 
     `addresses` is None until the Contrail vrouter agent reports them; `mtu` is in bytes, None if the plugin's settings
-    apply.
+    apply. `vlan_id` is as the agent states it, whatever that is: only nested mode needs one.
     """
 
     uuid: str
@@ -56,9 +60,22 @@ class ServedInterface(NamedTuple):
     addresses: tuple[ServedAddress, ...] | None
     mtu: int | None
     routes: tuple[Route, ...]
+    vlan_id: object = None
 
     def __str__(self) -> str:
         return f"{self.position} ({self.annotations.get('nad') or self.annotations.get('network')}, {self.uuid})"
+
+    def checked_vlan_id(self) -> int:
+        """Returns the number of the VLAN that carries the interface; raises `PluginError` with code 100."""
+        vlan_id = self.vlan_id
+        if isinstance(vlan_id, int) and not isinstance(vlan_id, bool) and 1 <= vlan_id <= _MAX_VLAN:
+            return vlan_id
+        reason = "which means none: the agent has no VLAN for it" if vlan_id in (None, _NO_VLAN) else "out of range"
+        raise PluginError(
+            Code.BAD_AGENT_RESPONSE,
+            f"interface {self}: vlan-id must be a whole number from 1 to {_MAX_VLAN} (vif-type macvlan), "
+            f"not {quoted(vlan_id)}, {reason}",
+        )
 
     def requests_default(self, family: int) -> bool:
         """Returns whether the annotation `default-gw` requests the default route of the family for this interface."""
@@ -165,6 +182,7 @@ def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedIn
         addresses=None if vrouter_agent else _addresses(fields, v6_prefix_length=None),
         mtu=fields.number("mtu", 68, 65535) if fields.has("mtu") else None,
         routes=fields.routes("routes"),
+        vlan_id=fields.raw("vlan-id"),
     )
 
 

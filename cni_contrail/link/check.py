@@ -73,26 +73,35 @@ def _indexed(observed: Observed) -> _Index:
 
 
 def _differences(plan: InterfacePlan, index: _Index) -> Iterator[str]:
-    host_end = index.observed.host_ends.get(plan.host_name)
     sandbox_end = index.observed.sandbox_ends.get(plan.name)
-    if host_end is None:
-        yield f"The host end {plan.host_name} of {plan.name} does not exist."
-    else:
-        yield from _host_end(plan, host_end)
+    yield from _host_side(plan, sandbox_end, index)
     if sandbox_end is None:
         yield f"{plan.name} does not exist in the sandbox."
         return
     yield from _sandbox_end(plan, sandbox_end)
-    if host_end is not None and not _paired(host_end, sandbox_end, index.observed.sandbox_id):
-        yield f"{plan.name} and {plan.host_name} are not the two ends of one veth pair."
     yield from _addresses(plan, sandbox_end, index)
     yield from _routes(plan, sandbox_end, index)
     yield from _defaults(plan, index)
     yield from _source_routing(plan, sandbox_end, index)
 
 
+def _host_side(plan: InterfacePlan, sandbox_end: LinkInfo | None, index: _Index) -> Iterator[str]:
+    if plan.vlan_id:
+        from cni_contrail.link.check_macvlans import macvlan_differences  # nested mode only
+
+        yield from macvlan_differences(plan, sandbox_end, index.observed.macvlans)
+        return
+    host_end = index.observed.host_ends.get(plan.host_name)
+    if host_end is None:
+        yield f"The host end {plan.host_name} of {plan.name} does not exist."
+        return
+    yield from _host_end(plan, host_end)
+    if sandbox_end is not None and not _paired(host_end, sandbox_end, index.observed.sandbox_id):
+        yield f"{plan.name} and {plan.host_name} are not the two ends of one veth pair."
+
+
 def _host_end(plan: InterfacePlan, link: LinkInfo) -> Iterator[str]:
-    yield from _either_end(link)
+    yield from _either_end(link, "veth")
     if link.alias != plan.alias:
         yield f"{link.name} has the alias {link.alias!r} instead of {plan.alias!r}."
     if link.mtu != plan.mtu:
@@ -100,14 +109,14 @@ def _host_end(plan: InterfacePlan, link: LinkInfo) -> Iterator[str]:
 
 
 def _sandbox_end(plan: InterfacePlan, link: LinkInfo) -> Iterator[str]:
-    yield from _either_end(link)
+    yield from _either_end(link, "macvlan" if plan.vlan_id else "veth")
     if link.mac != plan.mac.lower():
         yield f"{link.name} has the MAC address {link.mac} instead of {plan.mac.lower()}."
 
 
-def _either_end(link: LinkInfo) -> Iterator[str]:
-    if link.kind != "veth":
-        yield f"{link.name} is a link of kind {link.kind or 'unknown'} instead of veth."
+def _either_end(link: LinkInfo, kind: str) -> Iterator[str]:
+    if link.kind != kind:
+        yield f"{link.name} is a link of kind {link.kind or 'unknown'} instead of {kind}."
     if not link.is_up:
         yield f"{link.name} is down."
 

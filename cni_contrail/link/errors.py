@@ -1,10 +1,12 @@
 """Errors of creating, removing or reading an interface.
 
     LinkError
-    ├── KernelError      the kernel rejected a request, or did not answer
-    ├── LinkExistsError  a link name of the plan is already taken
-    ├── NetnsError       not a network namespace, or it cannot be entered
-    └── SysctlError      a kernel setting cannot be written
+    ├── KernelError          the kernel rejected a request, or did not answer
+    ├── LinkExistsError      a link name of the plan is already taken
+    ├── NetnsError           not a network namespace, or it cannot be entered
+    ├── NotReadyError        nested mode: a link is down, or a MAC address still in use
+    ├── ParentNotFoundError  nested mode: the parent interface does not exist
+    └── SysctlError          a kernel setting cannot be written
 
 Every message names the interface, the failed step, and the kernel's own error text.
 """
@@ -34,6 +36,14 @@ class LinkExistsError(LinkError):
 
 class NetnsError(LinkError):
     """The path or descriptor is not a network namespace, or the process may not enter it."""
+
+
+class NotReadyError(LinkError):
+    """A link that somebody else manages is down, or an older sandbox still has the MAC address: may pass."""
+
+
+class ParentNotFoundError(LinkError):
+    """The parent interface of nested mode does not exist."""
 
 
 class SysctlError(LinkError):

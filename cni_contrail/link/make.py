@@ -44,12 +44,12 @@ def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir
     Raises LinkExistsError if a name is taken on either side (that link is left unchanged), SysctlError, NetnsError,
     KernelError or LinkError; the message names interface, step and cause. Whatever was created is deleted again.
     """
-    sysctls = _checked(plans, sysctl_dir)
+    sysctls = checked_plans(plans, sysctl_dir)
     with RouteSocket() as host:
         _create(host, netns_fd, plans)
         try:
             sandbox_id = _finish_host_ends(host, netns_fd, plans, sysctls)
-            _finish_sandbox_ends(host, netns_fd, plans, sysctls)
+            finish_sandbox_ends(host, netns_fd, plans, sysctls)
         except BaseException as error:
             _delete(host, plans, error)
             raise
@@ -61,12 +61,12 @@ def configure_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysct
 
     Raises as `make_interfaces` does, but undoes nothing: the caller removes the links.
     """
-    sysctls = _checked(plans, sysctl_dir)
+    sysctls = checked_plans(plans, sysctl_dir)
     with RouteSocket() as host:
-        _finish_sandbox_ends(host, netns_fd, plans, sysctls)
+        finish_sandbox_ends(host, netns_fd, plans, sysctls)
 
 
-def _checked(plans: Sequence[InterfacePlan], sysctl_dir: str) -> Sysctls:
+def checked_plans(plans: Sequence[InterfacePlan], sysctl_dir: str) -> Sysctls:
     """Rejects invalid plans before anything is created; raises LinkError."""
     sysctls = Sysctls(sysctl_dir)
     for plan in plans:
@@ -124,7 +124,8 @@ def _finish_host_ends(host: RouteSocket, netns_fd: int, plans: Sequence[Interfac
     return parse_netns_id(host.execute_all_and_get(requests, get_netns_id(netns_fd)))
 
 
-def _finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:
+def finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:
+    """Configures the links of the plans that exist in the sandbox: steps 3 and 4; undoes nothing but rules."""
     with InNetns(netns_fd):
         # Both need the thread in the sandbox: sysctl files and sockets belong to the namespace of who opens them.
         sysctls.configure_sandbox_ends(plans)

@@ -112,6 +112,11 @@ def is_netns(path: str) -> bool:
     return True
 
 
+def open_own_netns() -> int:
+    """Opens the calling thread's network namespace and returns its descriptor, which the caller closes."""
+    return os.open(_OWN, _OPEN_FLAGS)
+
+
 def is_own_netns(fd: int) -> bool:
     """Returns whether the descriptor is the network namespace that the calling thread is in."""
     return os.path.samestat(os.fstat(fd), os.stat(_OWN))

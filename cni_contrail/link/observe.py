@@ -19,13 +19,18 @@ from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.routes import RouteInfo, dump_routes, parse_routes
 from cni_contrail.link.source_routing import RuleInfo, dump_rules, parse_rule
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cni_contrail.link.check_macvlans import ObservedMacvlans
+
 _BATCH = 256  # objects that are parsed between two checkpoints
 
 
 class Observed(NamedTuple):
     """Links by name, those that exist; addresses, routes and rules of the whole sandbox.
 
-    `sandbox_id` is the namespace ID of the sandbox in the host's namespace, negative if it has none.
+    `sandbox_id` is the namespace ID of the sandbox in the host's namespace, negative if it has none. `macvlans` is None
+    unless a plan is of nested mode.
     """
 
     host_ends: dict[str, LinkInfo]
@@ -34,6 +39,7 @@ class Observed(NamedTuple):
     addresses: tuple[AddressInfo, ...]
     routes: tuple[RouteInfo, ...]
     rules: frozenset[RuleInfo]
+    macvlans: ObservedMacvlans | None
 
 
 def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[[], None]) -> Observed:
@@ -42,7 +48,7 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
     `checkpoint` is called often, and may raise to end the call. Raises NetnsError or KernelError.
     """
     with RouteSocket() as host:
-        host_ends = _links(host, [plan.host_name for plan in plans])
+        host_ends = _links(host, [plan.host_name for plan in plans if not plan.vlan_id])
     checkpoint()
     with open_route_socket(netns_fd) as sandbox:
         sandbox_ends = _links(sandbox, [plan.name for plan in plans])
@@ -54,6 +60,11 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
             if position % _BATCH == 0:
                 checkpoint()
         rules = _rules(sandbox) if any(plan.source_routing for plan in plans) else frozenset()
+    macvlans = None
+    if any(plan.vlan_id for plan in plans):
+        from cni_contrail.link.check_macvlans import observe_macvlans  # nested mode only
+
+        macvlans = observe_macvlans(netns_fd, plans)
     return Observed(
         host_ends,
         sandbox_ends,
@@ -61,6 +72,7 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
         tuple(parse_address(body) for body in addresses),
         tuple(routes),
         rules,
+        macvlans,
     )
 
 

@@ -54,6 +54,9 @@ class InterfacePlan(NamedTuple):
     """One interface: the sandbox end `name` and the host end `host_name`, both with `mtu` (bytes).
 
     `source_routing` has its addresses in subnets that overlap those of other interfaces of the pod.
+
+    A veth pair, unless `vlan_id` is set (nested mode): then `name` is a macvlan over the VLAN `vlan_id` of the host's
+    link `parent`, and `host_name` is the name that a VLAN link gets if this plugin creates it (see `vlan_links`).
     """
 
     name: str
@@ -65,6 +68,8 @@ class InterfacePlan(NamedTuple):
     routes: tuple[Route, ...]
     defaults: tuple[DefaultRoute, ...]
     source_routing: tuple[SourceRouting, ...] = ()
+    parent: str = ""
+    vlan_id: int = 0
 
 
 class ReplacedRoute(NamedTuple):

@@ -40,7 +40,10 @@ class ResultRoute(NamedTuple):
 
 
 class AttachmentResult(NamedTuple):
-    """The one interface that ADD reports; `sandbox` is CNI_NETNS as the runtime passed it, `mtu` is in bytes."""
+    """The one interface that ADD reports; `sandbox` is CNI_NETNS as the runtime passed it, `mtu` is in bytes.
+
+    `host_name` is empty if it has no host end.
+    """
 
     name: str
     host_name: str
@@ -87,13 +90,13 @@ def _with_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, 
     previous = previous_result(config) or {}
     existing = {key: list(previous.get(key) or ()) for key in _LISTS}
     mtu = {"mtu": attached.mtu} if has_mtu(config.version) else {}
-    host_end = {"name": attached.host_name, **mtu}
+    host_ends = [{"name": attached.host_name, **mtu}] if attached.host_name else []
     sandbox_end = {"name": attached.name, "mac": attached.mac, **mtu, "sandbox": attached.sandbox}
-    position = len(existing["interfaces"]) + 1  # of the sandbox end, behind existing interfaces and the host end
+    position = len(existing["interfaces"]) + len(host_ends)  # of the sandbox end, behind existing ones and the host end
     ips = [_address(each, position, config.version) for each in attached.addresses]
     document = {
         **previous,
-        "interfaces": [*existing["interfaces"], host_end, sandbox_end],
+        "interfaces": [*existing["interfaces"], *host_ends, sandbox_end],
         "ips": [*existing["ips"], *ips],
         "routes": [*existing["routes"], *map(_route, attached.routes)],
         "dns": attached.dns or previous.get("dns"),

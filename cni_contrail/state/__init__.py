@@ -6,6 +6,7 @@ disk. Directories have mode 0700, files 0600, and files are written by atomic re
     <state-dir>/<container ID>/<CNI_IFNAME>.json   record of an attachment
     <state-dir>/.pending/<...>.json                pending notification
     <state-dir>/.damaged/<...>.json                unreadable record, kept for inspection
+    <state-dir>/.vlan-<name>                       lock of a VLAN in nested mode, while it is held (`commands.nested`)
 
 A call that changes a container's records holds a lock on its directory (`lock`); an ADD holds a lock on one byte of
 `state-dir` for as long as it runs (`attempt_locks`). The kernel releases both when the process dies.

@@ -69,6 +69,11 @@ class Record(NamedTuple):
     sandbox_id: int = -1
     isolated: bool = False
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether its interfaces are macvlans: there are no host ends, and the agent knows no ports of it."""
+        return any(each.plan.vlan_id for each in self.interfaces)
+
     def holds_primary(self) -> bool:
         """Whether this attachment includes index 0 of the pod."""
         return any(each.position == 0 for each in self.interfaces)

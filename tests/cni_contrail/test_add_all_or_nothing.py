@@ -165,16 +165,6 @@ def test_add_succeeds_after_a_failed_add(
     assert agent.owners() == {vmi.uuid: pod.container for vmi in vmis}
 
 
-def test_macvlan_is_rejected(
-    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
-) -> None:
-    serve_pod(agent)
-    settings = {"vif-type": "macvlan", "parent-interface": "ens3"}
-    assert plugin.add(pod, settings=settings).failed(2) == 'vif-type: "macvlan" is not supported yet'
-    plugin.delete(pod, settings=settings).succeeded()
-    nothing_is_left()
-
-
 def test_standard_output_holds_one_document_or_nothing(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:

@@ -117,7 +117,6 @@ class TestTheStateDirectory:
 
 def test_a_configuration_that_add_rejects_gets_the_same_error(agent: ScriptedAgent, plugin: Plugin) -> None:
     assert "ipam" in plugin.status(ipam={"type": "host-local"}).failed(2)
-    assert "macvlan" in plugin.status(settings={"vif-type": "macvlan"}).failed(2)
     assert "unknown key" in plugin.status(settings={"unknown": 5}).failed(7)
 
 

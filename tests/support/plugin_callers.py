@@ -167,11 +167,11 @@ def shim() -> str:
 
 def await_listener(socket_path: str) -> None:
     """Waits until a process listens at the path."""
-    for _ in Deadline(10).attempts(0.002, 0.05):
+    for _ in Deadline(30).attempts(0.002, 0.05):
         with contextlib.suppress(OSError):
             listener_of(socket_path)
             return
-    raise AssertionError(f"{socket_path}: no listener")
+    raise AssertionError(f"{socket_path}: no listener within 30 s")
 
 
 def listener_of(socket_path: str) -> int:

@@ -21,6 +21,7 @@ from typing import Any, Self
 ServePod = Callable[..., "list[Vmi]"]
 """Makes an agent serve a pod's interfaces; see the fixture `serve_pod`."""
 
+NO_VLAN = 65535
 _MISSING = {"error": "{ Not Found }"}
 _UNKNOWN = {"error": "Unknown Request"}
 
@@ -52,6 +53,7 @@ class Vmi:
     network: str = "773d9c45-2a91-4829-ad2f-7f70a7bb2b67"
     mtu: int = 1400
     routes: tuple[dict[str, str], ...] = ()
+    vlan: Any = NO_VLAN
 
     def annotated(self, **more: str) -> "Vmi":
         """Returns a copy with further annotations (`default_gw` is `default-gw`)."""
@@ -279,9 +281,12 @@ class VrouterAgent(ScriptedAgent):
             for vmi in vmis
             if vmi.vm_uuid == vm_uuid and interface in ([], [vmi.uuid])
         ]
-        if not asked or any(vmi.uuid not in self.ports for vmi in asked):
+        # A VLAN of a virtual machine is a port from the configuration alone, and has no device of its own.
+        devices = {vmi.uuid: "tapnested.1" for vmi in asked if vmi.vlan != NO_VLAN}
+        devices |= {uuid: port["host-ifname"] for uuid, port in self.ports.items()}
+        if not asked or any(vmi.uuid not in devices for vmi in asked):
             return Reply(404, _MISSING)
-        return Reply(200, [vrouter_agent_port(vmi, self.ports[vmi.uuid]["host-ifname"]) for vmi in asked])
+        return Reply(200, [vrouter_agent_port(vmi, devices[vmi.uuid]) for vmi in asked])
 
 
 def vrouter_agent_item(vmi: Vmi) -> dict[str, Any]:
@@ -293,7 +298,7 @@ def vrouter_agent_item(vmi: Vmi) -> dict[str, Any]:
         "vn-name": "default-domain:k8s-default:k8s-default-pod-network",
         "mac-address": vmi.mac,
         "sub-interface": False,
-        "vlan-id": 65535,
+        "vlan-id": vmi.vlan,
     }
     if vmi.annotations:
         item["annotations"] = [f"{{{key}:{value}}}" for key, value in vmi.annotations.items()]

@@ -1,9 +1,6 @@
 """The daemon's configuration file: its own keys, the plugin's settings, and errors in one line."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -48,7 +45,7 @@ def test_keys_are_those_of_the_daemon_and_of_the_plugin(tmp_path: Path) -> None:
         ("- mode", "must be a mapping with string keys"),
         ("1: x", "must be a mapping with string keys"),
         ("mode: thick\nmtu: 1400\nmode: delegated", "mode: duplicate key, in line 1 and in line 3"),
-        ("vif-type: macvlan", 'vif-type: "macvlan" is not supported yet'),
+        ("parent-interface: eth0/1", "parent-interface must be the name of a link"),
         ("mode: [", "not valid YAML"),
         ("mode: !!python/object:os.system x", "not valid YAML"),
     ],
@@ -68,20 +65,6 @@ def test_an_error_names_an_unreadable_file(tmp_path: Path, data: bytes | None) -
         file.write_bytes(data)
     with pytest.raises(DaemonConfigurationError, match=r"cnid\.yaml"):
         load_daemon_configuration(str(file))
-
-
-@pytest.mark.parametrize("name", ["cnid.yaml", "cni.json"])
-def test_the_daemon_does_not_start_with_unsupported_settings(tmp_path: Path, name: str) -> None:
-    """In its own file and in the node-wide one."""
-    (tmp_path / "cnid.yaml").write_text(f"socket: {tmp_path}/made/cni.sock\n")
-    with (tmp_path / name).open("a") as file:
-        file.write('{"vif-type": "macvlan"}' if name == "cni.json" else "vif-type: macvlan")
-    environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(tmp_path / "cni.json")}
-    command = [str(Path(sys.executable).parent / "contrail-cnid"), "--config", str(tmp_path / "cnid.yaml")]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20)
-    refused = f'contrail-cnid: {tmp_path}/{name}: vif-type: "macvlan" is not supported yet\n'
-    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", refused)
-    assert not (tmp_path / "made").exists()
 
 
 class TestForTheWholeNode:

@@ -70,7 +70,7 @@ def test_readyz_reports_an_unreachable_agent(get: Get) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
-    [("{", "cannot be read"), ('{"vif-type": "macvlan"}', "not supported")],
+    [("{", "cannot be read"), ('{"vif-type": "macvlan"}', "parent-interface: link eth0 not found")],
 )
 def test_readyz_reports_invalid_settings_and_recovers(
     agent: ScriptedAgent, plugin: Plugin, get: Get, settings: str, reason: str
