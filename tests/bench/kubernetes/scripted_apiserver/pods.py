@@ -7,6 +7,7 @@ from typing import Any
 STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
 NETWORKS = "shared/net-a,shared/net-b"
 PODS_OF_NAMESPACE = 1000
+_NODES_OF_GROUP, _PODS_OF_NODE = 50, 30
 
 _CONTAINER = {
     "name": "app",
@@ -126,6 +127,12 @@ def namespace_of(number: int) -> str:
     return f"ns-{number // PODS_OF_NAMESPACE}"
 
 
+def _node_of(number: int) -> int:
+    """Pods are spread over a group of nodes until each has its pods, then over the next group."""
+    group = number // (_NODES_OF_GROUP * _PODS_OF_NODE)
+    return group * _NODES_OF_GROUP + number % _NODES_OF_GROUP
+
+
 def encoded_pod(number: int, *, version: int, status: bytes | None) -> bytes:
     """The pod with this number as JSON; `status` is its network status as a JSON string, if any."""
     return _TEMPLATE % {
@@ -133,6 +140,6 @@ def encoded_pod(number: int, *, version: int, status: bytes | None) -> bytes:
         b"namespace": namespace_of(number).encode(),
         b"uid": str(uuid.UUID(int=number + 1)).encode(),
         b"version": b"%d" % version,
-        b"node": b"node-%d" % (number % 500),
+        b"node": b"node-%d" % _node_of(number),
         b"status": b"" if status is None else b',"%b":%b' % (STATUS_KEY.encode(), status),
     }

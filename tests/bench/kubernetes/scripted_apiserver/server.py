@@ -3,6 +3,7 @@
 import json
 from typing import NamedTuple
 
+from contrail_config.kubernetes.crds import crds
 from tests.bench.kubernetes.scripted_apiserver.pods import PODS_OF_NAMESPACE, namespace_of
 from tests.bench.kubernetes.scripted_apiserver.storage import Key, Log, Storage
 from tests.support.fake_apiserver.writes import merge
@@ -10,7 +11,7 @@ from tests.support.fake_apiserver.writes import merge
 OWN_CONFIG = '{"cniVersion": "1.0.0", "type": "contrail-k8s-cni"}'
 NETWORKS = {"net-a": "10.64.0.0/14", "net-b": "10.128.0.0/14,fd00:128::/64"}
 
-_ESTABLISHED = b'{"metadata":{"name":"-"},"status":{"conditions":[{"type":"Established","status":"True"}]}}'
+_ESTABLISHED = {"conditions": [{"type": "Established", "status": "True"}]}
 
 
 class Request(NamedTuple):
@@ -72,7 +73,7 @@ class Server:
         if request.path == "/play":
             return self._play(json.loads(request.body))
         if request.path.startswith("/apis/apiextensions.k8s.io/"):
-            return Response(200, _ESTABLISHED)
+            return _definition(request.path.rpartition("/")[2])
         target = _target(request.path)
         if request.method == "GET":
             return self._read(request, target)
@@ -129,6 +130,12 @@ class Server:
 
 
 _NOT_FOUND = Response(404, b'{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"message":"not found"}')
+
+
+def _definition(name: str) -> Response:
+    """An established CustomResourceDefinition: of this release if it is one of ours."""
+    definition = crds().get(name, {"metadata": {"name": name}})
+    return Response(200, json.dumps(definition | {"status": _ESTABLISHED}).encode())
 
 
 def _target(path: str) -> _Target:

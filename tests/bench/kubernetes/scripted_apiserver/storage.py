@@ -71,6 +71,7 @@ class Storage:
         self.logs: defaultdict[str, Log] = defaultdict(Log)
         self.written: Counter[str] = Counter()
         self._objects: defaultdict[str, dict[Key, bytes]] = defaultdict(dict)
+        self._uids: dict[tuple[str, Key], int] = {}
         self._version = 1000
         self._pod_versions: dict[int, int] = {}
         self._gone: set[int] = set()
@@ -96,7 +97,8 @@ class Storage:
         """Stores an object and returns the stored object."""
         kind = b"ADDED" if key not in self._objects[plural] else b"MODIFIED"
         version = self._next_version()
-        stamp = b'"metadata":{"uid":"%032d","resourceVersion":"%d",' % (version, version)
+        uid = self._uids.setdefault((plural, key), version)
+        stamp = b'"metadata":{"uid":"%032d","resourceVersion":"%d",' % (uid, version)
         body = _VERSION.sub(b"", body, count=1).replace(b'"metadata":{', stamp, 1)
         self._objects[plural][key] = body
         self.logs[plural].add(Entry(version, kind, lambda: body))
@@ -105,6 +107,7 @@ class Storage:
     def delete(self, plural: str, key: Key) -> None:
         """Deletes an object."""
         body = self._objects[plural].pop(key)
+        del self._uids[plural, key]
         version = self._next_version()
         body = _VERSION.sub(b',"resourceVersion":"%d"' % version, body, count=1)
         self.logs[plural].add(Entry(version, b"DELETED", lambda: body))
