@@ -1,6 +1,7 @@
 """Client of the manager's read-only API."""
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -12,8 +13,14 @@ from manager.api.types import InterfaceView, NetworkView, PodView
 View = TypeVar("View", bound=msgspec.Struct)
 
 
-class _Items(msgspec.Struct):
+class _Items(msgspec.Struct, rename={"next_page": "continue"}):
     items: list[msgspec.Raw]
+    next_page: str | None = None
+
+
+class _Page(NamedTuple, Generic[View]):
+    views: list[View]
+    token: str | None
 
 
 class ManagerApi:
@@ -46,12 +53,22 @@ class ManagerApi:
         return pods[0]
 
     def _items(self, kind: str, view: type[View], namespace: str | None, name: str | None) -> list[View]:
-        path = f"/v1/{kind}"
-        body = self._endpoint.get(path, {"namespace": namespace, "name": name})
+        """Returns the items of all pages."""
+        views: list[View] = []
+        token: str | None = None
+        while True:
+            page = self._page(f"/v1/{kind}", {"namespace": namespace, "name": name, "continue": token}, view)
+            views += page.views
+            if page.token is None or page.token == token:  # the latter: a server that would never end
+                return views
+            token = page.token
+
+    def _page(self, path: str, query: Mapping[str, str | None], view: type[View]) -> "_Page[View]":
+        body = self._endpoint.get(path, query)
         try:
             # Each item is decoded on its own, so that the error has the path within the item.
-            items = msgspec.json.decode(body, type=_Items).items
-            return [msgspec.json.decode(item, type=view) for item in items]
+            decoded = msgspec.json.decode(body, type=_Items)
+            return _Page([msgspec.json.decode(item, type=view) for item in decoded.items], decoded.next_page)
         except msgspec.DecodeError as error:
             url = f"{self._endpoint.url}{path}"
             raise ResponseError(f"{url}: invalid response, or a manager of another version: {error}") from error

@@ -76,7 +76,7 @@ def _counts(manager: ManagerApi) -> dict[str, str]:
     """Returns the number of objects, with details in parentheses."""
     try:
         pods, events = manager.pods(), manager.events()
-        networks, interfaces = manager.networks(), manager.interfaces()
+        networks = manager.networks()
     except ContrailctlError as error:
         return {"objects": f"cannot be counted: {error}"}
     states = Counter(pod.state for pod in pods)
@@ -84,6 +84,6 @@ def _counts(manager: ManagerApi) -> dict[str, str]:
     return {
         "networks": str(len(networks)),
         "pods": f"{len(pods)} ({', '.join(f'{states[state]} {state.value}' for state in PodState)})",
-        "interfaces": str(len(interfaces)),
+        "interfaces": str(sum(network.interfaces for network in networks)),
         "events": f"{len(events)} ({warnings} warnings)",
     }

@@ -1,13 +1,18 @@
-"""Queries of the manager's API: combines the manager's pod records with the objects in the store."""
+"""Queries of the manager's API: combines the manager's pod records with the objects in the store.
 
+Each answers one page and reads only the virtual machines of its pods: all of 150,000 pods would take hundreds of MiB.
+"""
+
+import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from contrail_config.errors import NotFoundError
 from contrail_config.objects import Event, VirtualMachine
 from contrail_config.store import EventLog, Store
+from manager.api.paging import Key, Page, PageRequest, page_token, take_page
 from manager.api.types import InterfaceView, NetworkView, PodView, interface_views
 from manager.configuration import MetaPluginSettings
 from manager.controller.pod_record import PodRecord
@@ -24,9 +29,23 @@ class ItemFilter(msgspec.Struct, frozen=True):
         """Whether the object matches."""
         return self.namespace in (None, namespace) and self.name in (None, name)
 
+    def matches_key(self, key: str) -> bool:
+        """Whether the object `namespace/name` matches."""
+        namespace, _, name = key.partition("/")
+        return self.matches(namespace=namespace, name=name)
+
+
+_Keyed = tuple[str, PodRecord]
+
+
+_READS = 32
+"""Virtual machines that are read at the same time."""
+
+_FIRST = PageRequest()
+
 
 class ManagerQueries:
-    """Returns objects sorted by name; `records` are the pods by `namespace/name`."""
+    """Returns pages of objects sorted by name; `records` are the pods by `namespace/name`."""
 
     def __init__(
         self,
@@ -41,8 +60,11 @@ class ManagerQueries:
         self._event_log = event_log
         self._meta_plugin = meta_plugin
 
-    async def networks(self, item_filter: ItemFilter) -> list[NetworkView]:
-        """Returns networks by namespace and name of their NAD; one without a NAD has its own name and no namespace."""
+    async def networks(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[NetworkView]:
+        """Returns networks; they are found by namespace and name of their NAD.
+
+        A network without a NAD has its own name and no namespace.
+        """
         interfaces = Counter(
             uuid
             for record in self._records.values()
@@ -54,25 +76,42 @@ class ManagerQueries:
             namespace, _, name = (network.nad or f"/{network.fq_name[2]}").partition("/")
             if item_filter.matches(namespace=namespace, name=name):
                 views.append(NetworkView(network, interfaces[network.uuid]))
-        return views
+        return take_page(views, _network_key, page)
 
-    async def pods(self, item_filter: ItemFilter) -> list[PodView]:
+    async def pods(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[PodView]:
         """Returns the pods that the source delivered, with their virtual machines, if written."""
-        virtual_machines = {vm.uuid: vm for vm in await self._virtual_machines(item_filter)}
-        return [
-            self._pod_view(record, virtual_machines)
-            for _, record in sorted(self._records.items())
-            if record.pod is not None and item_filter.matches(namespace=record.pod.namespace, name=record.pod.name)
-        ]
+        found = take_page(self._matching(item_filter), _pod_key, page)
+        records = [record for _, record in found.items]
+        virtual_machines = {vm.uuid: vm for vm in await self._virtual_machines(records)}
+        views = [self._pod_view(record, virtual_machines) for record in records if record.pod is not None]
+        return Page(tuple(views), found.next_page)
 
-    async def interfaces(self, item_filter: ItemFilter) -> list[InterfaceView]:
-        """Returns interfaces by pod and index."""
-        virtual_machines = await self._virtual_machines(item_filter)
-        return [view for vm in virtual_machines for view in interface_views(vm, self._names(vm))]
+    async def interfaces(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[InterfaceView]:
+        """Returns interfaces by pod and index. A page has whole pods, at least one, and else at most `limit` items."""
+        assigned = ((key, record) for key, record in self._matching(item_filter) if record.assignment is not None)
+        found = take_page(assigned, _pod_key, page)
+        chosen: list[_Keyed] = []
+        count = 0
+        for item in found.items:
+            count += item[1].interface_count
+            if chosen and count > page.limit:
+                break
+            chosen.append(item)
+        virtual_machines = await self._virtual_machines(record for _, record in chosen)
+        views = [view for vm in virtual_machines for view in interface_views(vm, self._names(vm))]
+        is_cut = len(chosen) < len(found.items)
+        return Page(tuple(views), page_token(_pod_key(chosen[-1])) if is_cut else found.next_page)
 
-    async def events(self, item_filter: ItemFilter) -> list[Event]:
+    async def events(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[Event]:
         """Returns the events of matching objects, oldest first."""
-        return await self._event_log.events(namespace=item_filter.namespace, name=item_filter.name)
+        found = await self._event_log.events(namespace=item_filter.namespace, name=item_filter.name)
+        return take_page(found, _event_key, page)
+
+    def _matching(self, item_filter: ItemFilter) -> Iterable[_Keyed]:
+        if item_filter.namespace is not None and item_filter.name is not None:
+            key = f"{item_filter.namespace}/{item_filter.name}"
+            return [(key, self._records[key])] if key in self._records else []
+        return (item for item in self._records.items() if item_filter.matches_key(item[0]))
 
     def _pod_view(self, record: PodRecord, virtual_machines: Mapping[str, VirtualMachine]) -> PodView:
         assert record.pod is not None
@@ -92,18 +131,30 @@ class ManagerQueries:
     def _names(self, virtual_machine: VirtualMachine) -> tuple[str, ...]:
         return sandbox_names(virtual_machine.interfaces, self._meta_plugin)
 
-    async def _virtual_machines(self, item_filter: ItemFilter) -> list[VirtualMachine]:
-        """Reads one virtual machine if the filter names one pod, else all."""
-        if item_filter.namespace is not None and item_filter.name is not None:
-            return await self._virtual_machine_of(f"{item_filter.namespace}/{item_filter.name}")
-        virtual_machines = await self._store.virtual_machines()
-        return [vm for vm in virtual_machines if item_filter.matches(namespace=vm.namespace, name=vm.pod)]
+    async def _virtual_machines(self, records: Iterable[PodRecord]) -> list[VirtualMachine]:
+        """Reads the virtual machines of these pods, in the same order."""
+        reads = asyncio.Semaphore(_READS)
 
-    async def _virtual_machine_of(self, pod: str) -> list[VirtualMachine]:
-        record = self._records.get(pod)
-        if record is None or record.assignment is None:
-            return []
-        try:
-            return [await self._store.virtual_machine(record.assignment.uuid)]
-        except NotFoundError:
-            return []  # deleted after the record was read
+        async def read(uuid: str) -> VirtualMachine | None:
+            async with reads:
+                try:
+                    return await self._store.virtual_machine(uuid)
+                except NotFoundError:
+                    return None  # deleted after the record was read
+
+        uuids = [record.assignment.uuid for record in records if record.assignment is not None]
+        return [vm for vm in await asyncio.gather(*map(read, uuids)) if vm is not None]
+
+
+def _pod_key(item: _Keyed) -> Key:
+    return tuple(item[0].split("/"))
+
+
+def _network_key(view: NetworkView) -> Key:
+    return (view.network.name, view.network.uuid)
+
+
+def _event_key(event: Event) -> Key:
+    # Seconds since the epoch have ten digits until the year 2286.
+    about = (event.kind, event.namespace, event.name, event.uid)
+    return (f"{event.last_seen:020.6f}", *about, event.type, event.reason, event.message)

@@ -131,3 +131,22 @@ class TestAgentAsSource:
             ended = await contrailctl("--agent", vrouter_agent, "get", "interfaces", "-n", "shop", "web")
         row = ["shop", "web", "0", "eth0", "blue", addresses, "02:00:00:00:00:01", "1500"]
         assert ended.out.splitlines()[1].split() == row
+
+
+async def test_all_pages_are_listed(contrailctl: Run) -> None:
+    """The filters are part of each request."""
+    pods = api_views.PODS
+    asked: list[dict[str, str]] = []
+
+    async def one_by_one(request: web.Request) -> web.Response:
+        asked.append(dict(request.query))
+        position = int(request.query.get("continue", 0))
+        following = {"continue": str(position + 1)} if position + 1 < len(pods) else {}
+        return web.Response(body=msgspec.json.encode({"items": pods[position : position + 1], **following}))
+
+    async with served([web.get("/v1/pods", one_by_one)]) as url:
+        ended = await contrailctl("--manager", url, "get", "pods", "-n", "shop", "-o", "json")
+    assert [item["name"] for item in json.loads(ended.out)["items"]] == [pod.name for pod in pods]
+    assert asked == [
+        {"namespace": "shop", **({"continue": str(number)} if number else {})} for number in range(len(pods))
+    ]

@@ -43,7 +43,7 @@ async def test_under_multus_events_and_views_have_its_names_of_interfaces(start:
     (event,) = await running.store.events(kind="Pod")
     assert "net1 10.1.0.2 fd00:1::2 (blue/net-a), left 10.2.0.2 (other/net-b), net3 10.1.0.3" in event.message
     assert (await running.view(pod)).names == ("eth0", "net1", "left", "net3")
-    views = await running.manager.queries.interfaces(ItemFilter())
+    views = (await running.manager.queries.interfaces(ItemFilter())).items
     assert [view.name for view in views] == ["eth0", "net1", "left", "net3"]
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.api_pages import every_item
 from tests.support.free_port import free_port
 from tests.support.served_process import ServedProcess
 
@@ -45,9 +46,8 @@ class ManagerProcess(ServedProcess):
 
     def items(self, kind: str, query: str = "") -> list[dict[str, Any]]:
         """The items that its API lists for `pods`, `networks`, `interfaces` or `events`."""
-        answer = self.get(f"/v1/{kind}{query}")
-        assert answer is not None, self.log.read_text()[-3000:]
-        items: list[dict[str, Any]] = answer["items"]
+        items = every_item(self.get, f"/v1/{kind}{query}")
+        assert items is not None, self.log.read_text()[-3000:]
         return items
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.api_pages import every_item
 from tests.support.free_port import free_port
 from tests.support.served_process import ServedProcess
 
@@ -32,9 +33,8 @@ class EmbeddedProcess(ServedProcess):
 
     def items(self, kind: str, query: str = "") -> list[dict[str, Any]]:
         """The items that the manager's API lists for `pods`, `networks`, `interfaces` or `events`."""
-        answer = self.get(f"/v1/{kind}{query}")
-        assert answer is not None, self.log.read_text()
-        items: list[dict[str, Any]] = answer["items"]
+        items = every_item(self.get, f"/v1/{kind}{query}")
+        assert items is not None, self.log.read_text()
         return items
 
     def pod_states(self) -> dict[str, str]:

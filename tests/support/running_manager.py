@@ -115,7 +115,8 @@ class RunningManager:
 
     async def view(self, pod: Pod) -> PodView:
         """The pod as the API shows it."""
-        (view,) = await self.manager.queries.pods(ItemFilter(namespace=pod.namespace, name=pod.name))
+        page = await self.manager.queries.pods(ItemFilter(namespace=pod.namespace, name=pod.name))
+        (view,) = page.items
         return view
 
     async def network(self, name: str) -> VirtualNetwork | None:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from tests.bench.process_timing import Program
+from tests.support.api_pages import every_item
 from tests.support.free_port import free_port
 from tests.support.netns import Netns
 from tests.support.shim import ROOT, build_shim
@@ -172,9 +173,12 @@ def _shim(checkout: Path) -> str:
 
 
 def _states(listen: str) -> list[str]:
+    def get(path: str) -> Any:
+        with urllib.request.urlopen(f"http://{listen}{path}", timeout=10) as answer:
+            return json.load(answer)
+
     try:
-        with urllib.request.urlopen(f"http://{listen}/v1/pods", timeout=10) as answer:
-            return [item["state"] for item in json.load(answer)["items"]]
+        return [item["state"] for item in every_item(get, "/v1/pods") or ()]
     except OSError:
         return []
 

@@ -134,8 +134,14 @@ async def test_events_are_filtered_by_their_object(get: Get) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "error"),
     [
-        ("/v1/pods?nam=web-0", 400, "unknown query key 'nam': use namespace or name"),
+        ("/v1/pods?nam=web-0", 400, "unknown query key 'nam': use namespace, name, limit, continue"),
         ("/v1/events?name=a&name=b", 400, "duplicate query key 'name'"),
+        ("/v1/pods?limit=0", 400, "limit: '0' is not a number from 1 to 1000"),
+        ("/v1/pods?limit=1001", 400, "limit: '1001' is not a number from 1 to 1000"),
+        ("/v1/pods?limit=ten", 400, "limit: 'ten' is not a number from 1 to 1000"),
+        ("/v1/pods?continue=!", 400, "continue: not a token of this API"),
+        ("/v1/pods?continue=W10", 400, "continue: not a token of this API"),
+        ("/v1/pods?continue=WzFd", 400, "continue: not a token of this API"),
         ("/v1/pod", 404, "404: Not Found"),
         ("/v2/pods", 404, "404: Not Found"),
     ],
