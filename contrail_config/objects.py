@@ -110,12 +110,16 @@ class VirtualNetwork(ConfigObject, frozen=True):
 
 
 class InterfaceAddress(ConfigObject, frozen=True):
-    """One address of an interface, at most one per family, with its subnet's settings."""
+    """One address of an interface, at most one per family, with its subnet's settings.
+
+    `gateway` is the one that the pod uses, which it may have requested; `subnet_gateway` is the subnet's own.
+    """
 
     address: str
     prefix_length: int
     gateway: str | None = None
     dns: tuple[str, ...] = ()
+    subnet_gateway: str | None = None  # nodes answer for it; a requested gateway may be another pod's address
 
     @property
     def family(self) -> int:
@@ -128,6 +132,8 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
 
     `nad` is `namespace/name` (at index 0 only if a NAD selects the network), `config_name` the network name that Multus
     passes, `interface` the name that the user requested, `attachment` the CNI_IFNAME that Multus passes.
+
+    `vni` (0: none), `ip_fabric_snat` and `ip_fabric_forwarding` are those that the network had at the assignment.
     """
 
     uuid: str
@@ -142,6 +148,9 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
     interface: str | None = None
     attachment: str | None = None
     default_gw: DefaultGateway | None = None
+    vni: int = 0
+    ip_fabric_snat: bool = False
+    ip_fabric_forwarding: bool = False
 
 
 class VirtualMachine(ConfigObject, frozen=True):

@@ -83,6 +83,7 @@ _ADDRESS_OR_CIDR: Final = Constraint(
 )
 _PREFIX_LENGTH: Final = _integer(0, 128)
 _MTU: Final = _integer(0, 65535)
+_VNI: Final = _integer(0, 2**24 - 1)
 _FQ_NAME: Final = Constraint({}, items=_text(512, min_length=1))
 _NAD: Final = _text(317)  # namespace, slash, name
 _SERVERS: Final = _list(1024, _ADDRESS)
@@ -98,7 +99,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "dns": _SERVERS,
         "mtu": _MTU,
         "routes": _ROUTES,
-        "vni": _integer(0, 2**24 - 1),
+        "vni": _VNI,
         "nad": _NAD,
     },
     InterfaceAddress: {
@@ -106,6 +107,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "prefix_length": _PREFIX_LENGTH,
         "gateway": _ADDRESS,
         "dns": _SERVERS,
+        "subnet_gateway": _ADDRESS,
     },
     VirtualMachineInterface: {
         "uuid": _UUID,
@@ -119,6 +121,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "config_name": _text(253),
         "interface": _text(15),
         "attachment": _text(15),
+        "vni": _VNI,
     },
     VirtualMachine: {
         "uuid": _UUID,

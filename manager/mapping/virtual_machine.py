@@ -102,6 +102,9 @@ def _interface(
         interface=spec.interface,
         attachment=spec.attachment,
         default_gw=spec.default_gw,
+        vni=spec.network.vni,
+        ip_fabric_snat=spec.network.ip_fabric_snat,
+        ip_fabric_forwarding=spec.network.ip_fabric_forwarding,
     )
 
 
@@ -110,13 +113,14 @@ def _family(address: InterfaceAddress) -> int:
 
 
 def _with_gateway(pod: Pod, spec: InterfaceSpec, address: InterfaceAddress) -> InterfaceAddress:
-    """Returns the address with the requested gateway, which must be another address in the same subnet."""
+    """Returns the address with the subnet's gateway and the requested one, another address in the same subnet."""
+    subnet_gateway = address.gateway
     requested = next((gateway for gateway in spec.default_route or () if family_of(gateway) == address.family), None)
     if requested is None:
-        return address
+        return msgspec.structs.replace(address, subnet_gateway=subnet_gateway)
     # The kernel rejects a gateway that is not on-link.
     if requested == address.address or not same_subnet(address.address, requested, prefix_length=address.prefix_length):
         own = f"{address.address}/{address.prefix_length}"
         message = f"default-route: {requested} cannot be the gateway of {spec.nad}, whose address is {own}"
         raise unsatisfiable(Reason.ANNOTATION_INVALID, message, spec, pod=pod)
-    return msgspec.structs.replace(address, gateway=requested)
+    return msgspec.structs.replace(address, gateway=requested, subnet_gateway=subnet_gateway)

@@ -14,7 +14,7 @@ from tests.support.virtual_networks import interface_in, make_network, new_owner
 async def test_a_virtual_machine_is_stored_completely(store: Store, open_store: OpenStore) -> None:
     network = make_network(mtu=9000, routes=(Route("10.9.0.0/16", "10.1.0.3"), Route("10.8.0.0/16")))
     addresses = (
-        InterfaceAddress("10.1.0.7", 24, gateway="10.1.0.1", dns=("10.96.0.10",)),
+        InterfaceAddress("10.1.0.7", 24, gateway="10.1.0.9", dns=("10.96.0.10",), subnet_gateway="10.1.0.1"),
         InterfaceAddress("fd00::7", 64),
     )
     interface = msgspec.structs.replace(
@@ -24,6 +24,9 @@ async def test_a_virtual_machine_is_stored_completely(store: Store, open_store: 
         interface="left0",
         attachment="left0",
         default_gw=DefaultGateway.IPV6,
+        vni=2**24 - 1,
+        ip_fabric_snat=True,
+        ip_fabric_forwarding=True,
     )
     virtual_machine = make_virtual_machine(
         interfaces=(interface, interface_in(network, new_owner())), config_hash="f00d"

@@ -123,6 +123,10 @@ REJECTED = {
     "interface address": Bad(MACHINE, f"{INTERFACE}.addresses.0.address", "10.1", "addresses[0].address"),
     "interface prefix length": Bad(MACHINE, f"{INTERFACE}.addresses.0.prefixLength", 129, "prefixLength"),
     "interface gateway": Bad(MACHINE, f"{INTERFACE}.addresses.0.gateway", "gw", "addresses[0].gateway"),
+    "interface gateway of the subnet": Bad(
+        MACHINE, f"{INTERFACE}.addresses.0.subnetGateway", "gw", "addresses[0].subnetGateway"
+    ),
+    "interface VNI": Bad(MACHINE, f"{INTERFACE}.vni", 2**24, "spec.interfaces[0].vni"),
     "three addresses": Bad(
         MACHINE, f"{INTERFACE}.addresses", [{"address": "10.1.0.9", "prefixLength": 24}] * 3, "addresses"
     ),

@@ -1,5 +1,7 @@
 """A virtual machine has its identity, the interfaces in order, and the settings of their subnets and networks."""
 
+import msgspec
+
 from contrail_config.objects import Route, interface_mac, interface_uuid
 from manager.configuration import (
     ManagerConfiguration,
@@ -9,8 +11,9 @@ from manager.configuration import (
     RouteSettings,
 )
 from manager.mapping.interface_names import sandbox_names
-from manager.mapping.virtual_machine import summarize_virtual_machine
-from tests.support.catalogues import build
+from manager.mapping.interface_resolution import resolve_interfaces
+from manager.mapping.virtual_machine import build_virtual_machine, summarize_virtual_machine
+from tests.support.catalogues import build, make_catalogue
 from tests.support.pods import make_nad, make_pod
 
 ROUTED = '{"type": "contrail-k8s-cni", "mtu": 9000, "routes": [{"dst": "192.168.0.0/16", "gw": "10.1.0.1"}]}'
@@ -47,6 +50,24 @@ def test_mtu_and_routes_come_from_the_network() -> None:
     primary, secondary = build(make_pod(networks="net-a"), NET_A, configuration=configuration).interfaces
     assert (primary.mtu, primary.routes) == (1400, (Route("172.16.0.0/12", "10.32.0.9"),))
     assert (secondary.mtu, secondary.routes) == (9000, (Route("192.168.0.0/16", "10.1.0.1"),))
+
+
+def test_each_interface_has_the_vni_and_the_fabric_settings_of_its_network() -> None:
+    pod, catalogue = make_pod(networks="net-a,net-b"), make_catalogue(NET_A, make_nad("net-b"))
+    for vni, (name, network) in enumerate(catalogue.networks.items(), start=5):
+        catalogue.networks[name] = msgspec.structs.replace(network, vni=vni, ip_fabric_snat=vni == 7)
+    resolved = resolve_interfaces(pod, catalogue=catalogue, configuration=ManagerConfiguration())
+    machine = build_virtual_machine(pod, resolved.interfaces, (), cluster="k8s")
+    assert [interface.vni for interface in machine.interfaces] == [5, 6, 7]
+    assert [interface.ip_fabric_snat for interface in machine.interfaces] == [False, False, True]
+    assert not any(interface.ip_fabric_forwarding for interface in machine.interfaces)
+
+
+def test_the_subnets_gateway_is_kept_beside_a_requested_one() -> None:
+    pod = make_pod(networks='[{"name": "net-a", "default-route": ["10.1.7.7"]}]')
+    ipv4, ipv6 = build(pod, NET_A).interfaces[1].addresses
+    assert (ipv4.gateway, ipv4.subnet_gateway) == ("10.1.7.7", "10.1.0.1")
+    assert (ipv6.gateway, ipv6.subnet_gateway) == ("fd00:1::1", "fd00:1::1")
 
 
 def test_the_default_mtu_is_that_of_the_pod_network() -> None:
