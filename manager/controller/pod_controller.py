@@ -271,7 +271,7 @@ class PodController:
             try:
                 is_gone = await self._reconciler.reconcile(key, record)
             except StoreError as error:
-                await self._reconciler.report_failure(record, error)
+                await self._reconciler.report_failure(key, record, error)
                 raise  # the work queue retries with back-off
             record.failures = 0
             if is_gone:

@@ -116,14 +116,17 @@ class PodReconciler:
             await self._assign(key, record, pod)
         return False
 
-    async def report_failure(self, record: PodRecord, error: StoreError) -> None:
-        """Records that the store keeps failing for a waiting pod: as its outcome, and once as an event."""
+    async def report_failure(self, key: str, record: PodRecord, error: StoreError) -> None:
+        """Records that the store rejects, or keeps failing for, a waiting pod: as its outcome, and once as an event."""
         record.failures += 1
         pod, before = record.pod, record.outcome
-        if pod is None or record.failures < FAILURES_UNTIL_REPORTED or before.state is not PodState.WAITING:
+        if pod is None or before.state is not PodState.WAITING:
             return
         if isinstance(error, StoreRejectedError):
-            return  # has an outcome of its own
+            await self._conclude(key, record, pod, _refused(error))
+            return
+        if record.failures < FAILURES_UNTIL_REPORTED:
+            return
         record.outcome = before._replace(reason=Reason.STORE_FAILING, message=str(error))
         if before.reason is not Reason.STORE_FAILING:
             await self._recorder.record(about_pod(pod), EventType.WARNING, Reason.STORE_FAILING, str(error))
@@ -149,7 +152,7 @@ class PodReconciler:
         except MappingError as error:
             await self._defer(key, record, pod, error)
         except StoreRejectedError as error:
-            await self._conclude(key, record, pod, Outcome(PodState.WAITING, Reason.WRITE_REFUSED, str(error)))
+            await self._conclude(key, record, pod, _refused(error))
             raise  # the work queue retries with back-off
         else:
             if not was_assigned:
@@ -225,3 +228,7 @@ class PodReconciler:
         await self._recorder.record(about_pod(pod), EventType.NORMAL, Reason.INTERFACES_ASSIGNED, message)
         for warning in resolved.warnings:
             await self._recorder.record(about_pod(pod), EventType.WARNING, warning.reason, warning.message)
+
+
+def _refused(error: StoreRejectedError) -> Outcome:
+    return Outcome(PodState.WAITING, Reason.WRITE_REFUSED, str(error))

@@ -60,6 +60,28 @@ async def test_a_list_rejected_by_the_store_is_reported_once_and_retried(
     await running.wait_for_vm(pod)
 
 
+async def test_a_rejected_deletion_of_its_predecessor_is_reported_once(
+    running: RunningManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod, successor = make_pod(), make_pod(generation=2)
+    await running.send_list(pod)
+    tries = []
+
+    async def refuse(uuid: str, *, hold: float) -> None:
+        tries.append((uuid, hold))
+        raise StoreRejectedError("machine web-0: 403 Forbidden: permission denied")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(running.store, "delete_virtual_machine", refuse)
+        running.scripted.send(Gone(pod), Applied(successor))
+        await eventually(lambda: len(tries) >= 3)
+        reported = ("WriteRefused", "machine web-0: 403 Forbidden: permission denied")
+        assert await running.events_on(successor) == [reported]
+        view = await running.view(successor)
+        assert (view.state, view.reason) == (PodState.WAITING, "WriteRefused")
+    await running.wait_for_vm(successor)
+
+
 class TestNamespaceSelection:
     async def test_a_dangling_annotation_can_be_removed(self, running: RunningManager) -> None:
         pod = make_pod()
