@@ -112,6 +112,8 @@ def recovery_operations(missing: Iterable[InUse], find_network: FindNetwork) -> 
 def _unrecorded(cache: AllocationCache, virtual_machines: Iterable[VirtualMachine]) -> Iterable[InUse]:
     for each in _addresses(virtual_machines):
         entry = cache.entry(each.key)
+        if cache.is_sealed(each.key.block):
+            continue  # nothing is allocated there; recovered once the invalid block is deleted
         if entry is None or entry.owner != each.owner or entry.hold is not None:
             yield each
 

@@ -9,6 +9,9 @@ Managers delete only blocks that are empty on the server. A block that was in us
 somebody else. Only the watch knows a block's last state, so a block that was in use and is found missing, or replaced
 by another object, stays uncertain until the watch has reported its deletion.
 
+An invalid block is *sealed*: none of its addresses is allocated or released until it is valid again, whatever was known
+of it before.
+
 Expired holds are removed here without a request. They disappear from the object with the next write of its block, or
 else when the block is cleaned up, as do objects of blocks that remain empty.
 """
@@ -48,6 +51,7 @@ class AllocationCache:
     def __init__(self) -> None:
         self.dirty: dict[BlockKey, Block] = {}
         self.uncertain: set[BlockKey] = set()
+        self._sealed: set[BlockKey] = set()
         self._blocks: dict[PoolKey, dict[int, Block]] = {}
         self._keys_by_owner: dict[str, tuple[AddressKey, ...]] = {}  # allocated and held
         self._pools: dict[PoolKey, _NetworkPool] = {}
@@ -111,12 +115,31 @@ class AllocationCache:
             pool = self._pools[key] = _NetworkPool(network.subnets, BlockPool(network.subnets, family=family))
             for block in self._blocks.get(key, {}).values():
                 pool.blocks.update(block)
+            for sealed in [sealed for sealed in self._sealed if sealed.pool == key]:
+                pool.blocks.seal(self.block(sealed))
         return pool.blocks
 
     def drop_pools(self, network_uuid: str) -> None:
         """Drops the block pools of a deleted network."""
         for family in (4, 6):
             self._pools.pop(PoolKey(network_uuid, family), None)
+
+    def is_sealed(self, key: BlockKey) -> bool:
+        """Returns whether the block is invalid."""
+        return key in self._sealed
+
+    def seal(self, key: BlockKey) -> None:
+        """Seals a block, from the next edit on. Idempotent."""
+        self._sealed.add(key)
+        if pool := self._pools.get(key.pool):
+            pool.blocks.seal(self.block(key))
+
+    def unseal(self, key: BlockKey) -> None:
+        """Ends the seal of a block that is valid again. Idempotent."""
+        if key in self._sealed:
+            self._sealed.discard(key)
+            if pool := self._pools.get(key.pool):
+                pool.blocks.unseal(self.block(key))
 
     def put(self, key: AddressKey, entry: AddressEntry | None) -> None:
         """Sets the entry of an address, None to free it."""

@@ -66,24 +66,33 @@ class BlockFlusher:
                 return block.key, await self._write_or_read(block), None
         except KubeError as error:
             problem = store_error(error, _title(block.key))
-        except ValueError as error:
-            problem = StoreError(f"{_title(block.key)}: invalid content: {error}")
         self._cache.mark_uncertain(block.key)
         return block.key, False, problem
 
     async def _write_or_read(self, block: Block) -> bool:
-        """Writes a block; returns False if another writer changed it, after reading it again."""
+        """Writes a block; returns False if another writer changed it, after reading it again.
+
+        If that made the block invalid, it is sealed as soon as the watch reports it.
+        """
         try:
             self._cache.mark_written(block.key, await self._write(block), now=self._clock())
         except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
             log.info("%s: conflict, reading it again: %s", _title(block.key), error)
-            found = await self._read(block.key)
-            if self._cache.awaits_deletion_event(found, now=self._clock()):
-                self._cache.mark_uncertain(block.key)
-            else:
-                self._cache.replace(found, now=self._clock())
+            await self._read_again(block.key)
             return False
         return True
+
+    async def _read_again(self, key: BlockKey) -> None:
+        try:
+            found = await self._read(key)
+        except ValueError as error:
+            log.warning("%s: invalid content: %s", _title(key), error)
+            self._cache.mark_uncertain(key)
+            return
+        if self._cache.awaits_deletion_event(found, now=self._clock()):
+            self._cache.mark_uncertain(key)
+        else:
+            self._cache.replace(found, now=self._clock())
 
     async def _read_uncertain(self, key: BlockKey) -> None:
         try:

@@ -57,6 +57,7 @@ class BlockPool:
         self._of_node: dict[str, _Group] = {}
         self._existing = IntegerSet()  # numbers of `_blocks`
         self._unused: dict[int, None] = {}  # those without entries that have a usable address
+        self._sealed: set[int] = set()
         self._search_from: dict[str, int] = {}  # by subnet: no block below this number can be created
         self._last_allocated = 0.0
 
@@ -77,19 +78,32 @@ class BlockPool:
         return found
 
     def unusable_reason(self, address: int) -> str | None:
-        """Returns why the address is never allocated; None if it can be."""
+        """Returns why the address is not allocated; None if it can be."""
+        if address // SIZE in self._sealed:
+            return "its address block is invalid"
         found = self._subnets.find(address)
         return "it is in no subnet of the network" if found is None else found.unavailable_reason(address)
+
+    def seal(self, block: Block) -> None:
+        """Allocates no address of the block until it is unsealed, whatever its state."""
+        self._sealed.add(block.key.first // SIZE)
+        self.update(block)
+
+    def unseal(self, block: Block) -> None:
+        """Allocates addresses of the block again."""
+        self._sealed.discard(block.key.first // SIZE)
+        self.update(block)
 
     def update(self, block: Block) -> None:
         """Applies the current state of a block. One that has no object and no entries does not exist."""
         number = block.key.first // SIZE
+        is_sealed = number in self._sealed
         before = self._remove(number)
         self._unused.pop(number, None)
-        if block.entries or block.version is not None:
+        if block.entries or block.version is not None or is_sealed:
             self._add(number, self._state(block, before or self._empty(number)))
             self._note_last(number, block)
-            if not block.entries and self._blocks[number].usable:
+            if not block.entries and self._blocks[number].usable and not is_sealed:
                 self._unused[number] = None
         elif before is not None:
             self._existing.discard(number)
@@ -138,8 +152,9 @@ class BlockPool:
 
     def _state(self, block: Block, before: _BlockState) -> _BlockState:
         used = sum(1 << address % SIZE for address in block.entries)
+        free = 0 if block.key.first // SIZE in self._sealed else before.usable & ~used
         start = before.start if block.last_allocated is None else block.last_allocated[0] % SIZE + 1
-        return _BlockState(block.node, before.usable, before.usable & ~used, start)
+        return _BlockState(block.node, before.usable, free, start)
 
     def _usable(self, number: int) -> int:
         first, last = number * SIZE, number * SIZE + SIZE - 1

@@ -30,6 +30,9 @@ from contrail_config.unknown_fields import with_unknown_fields
 SIZE: Final = 64
 """Addresses of a block."""
 
+_UUID_LENGTH: Final = 36
+_IPV4_HYPHENS: Final = 3  # in the first address of a block's name
+
 _HELD: Final = 4  # fields in the line of a held address: address, owner, start and end of the hold
 _AT: Final = "@"  # before the node of a borrowed address, the third field of its line
 
@@ -158,17 +161,30 @@ def decode_block(item: Document, *, now: float) -> Block:
     key = BlockKey(PoolKey(spec.network, family), parse_address(spec.first, family=family))
     if item.metadata.name != key.name:
         raise ValueError(f"metadata.name: must be {key.name!r}, by its network and first address")
+    if key.first % SIZE:
+        raise ValueError(f"first: {spec.first} is not a multiple of {SIZE}")
     last = spec.last_given
-    lines = [_decode_line(line, now=now) for line in spec.addresses.splitlines()]
     return Block(
         key,
         item.metadata.resource_version,
-        {parse_address(text, family=family): entry for text, entry in lines},
+        _decode_lines(spec.addresses, key, now=now),
         None if last is None else (parse_address(last.address, family=family), last.at),
         spec.node,
         item if _has_unknown(item, spec) else None,
         item.metadata.uid or None,
     )
+
+
+def block_key(name: str) -> BlockKey | None:
+    """Returns the key of the block whose object has this name; None if no block has."""
+    network, first = name[:_UUID_LENGTH], name[_UUID_LENGTH + 1 :]
+    family = 4 if first.count("-") == _IPV4_HYPHENS else 6
+    try:
+        address = parse_address(first.replace("-", "." if family == 4 else ":"), family=family)
+    except ValueError:
+        return None
+    key = BlockKey(PoolKey(network, family), address)
+    return key if key.name == name and not address % SIZE else None
 
 
 def has_allocations(item: AddressBlockObject) -> bool:
@@ -195,6 +211,19 @@ def _with_unknown(item: AddressBlockObject, found: Document) -> Document:
     )
     status = {} if item.status is None else with_unknown_fields(item.status, found.status)
     return Document(metadata, with_unknown_fields(item.spec, found.spec), status)
+
+
+def _decode_lines(lines: str, key: BlockKey, *, now: float) -> dict[int, AddressEntry]:
+    entries: dict[int, AddressEntry] = {}
+    for line in lines.splitlines():
+        text, entry = _decode_line(line, now=now)
+        address = parse_address(text, family=key.pool.family)
+        if not key.first <= address < key.first + SIZE:
+            raise ValueError(f"addresses: {text} is not an address of the block")
+        if address in entries:
+            raise ValueError(f"addresses: {text} is listed twice")
+        entries[address] = entry
+    return entries
 
 
 def _encode_line(address: str, entry: AddressEntry) -> str:

@@ -45,9 +45,12 @@ class ChangeSet:
         self._record(key, before, self.cache.allocate(key, owner, node=node, at=self.now))
 
     def release(self, key: AddressKey, *, hold: float) -> None:
-        """Releases the address and holds it for `hold` seconds, or for less if it is held already. Idempotent."""
+        """Releases the address and holds it for `hold` seconds, or for less if it is held already. Idempotent.
+
+        Nothing is released in an invalid block: once that is recovered, only what virtual machines have is allocated.
+        """
         entry = self.cache.entry(key)
-        if entry is None:
+        if entry is None or self.cache.is_sealed(key.block):
             return
         until = self.now + hold
         if entry.hold is not None:

@@ -24,7 +24,7 @@ from contrail_config.kube.selector import EVERYTHING
 from contrail_config.kubernetes.address_operations import Allocate, ListHeldOwners, ListOwners, Release, ShortenHolds
 from contrail_config.kubernetes.address_recovery import recovery_operations, unrecorded_addresses
 from contrail_config.kubernetes.allocation_cache import AllocationCache
-from contrail_config.kubernetes.blocks import decode_block
+from contrail_config.kubernetes.blocks import block_key, decode_block
 from contrail_config.kubernetes.committer import FLUSH_INTERVAL, Committer
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.informer import Informer
@@ -273,7 +273,10 @@ class KubernetesStore:
 
     def _apply_block(self, change: KubeChange[Document]) -> None:
         now = self._clock()
-        if isinstance(change, Listed | UndecodableObject):
+        if isinstance(change, Listed):
+            return
+        if isinstance(change, UndecodableObject):
+            self._seal_block(change.metadata.name)
             return
         try:
             block = decode_block(change.object, now=now)
@@ -281,6 +284,7 @@ class KubernetesStore:
             self._skip_block(change, str(error))
             return
         self._invalid_blocks.pop(change.object.metadata.name, None)
+        self._allocations.unseal(block.key)
         if isinstance(change, Deleted):
             if (lost := self._allocations.apply_deletion(block, now=now)) is not None:
                 self._lost.add(lost.key.name, lost)
@@ -294,6 +298,11 @@ class KubernetesStore:
             self._lost.add(metadata.name, None)  # it may have had any address
         else:
             self._invalid_blocks[metadata.name] = UndecodableObject(metadata, problem)
+            self._seal_block(metadata.name)
+
+    def _seal_block(self, name: str) -> None:
+        if (key := block_key(name)) is not None:
+            self._allocations.seal(key)
 
     @contextmanager
     def _mapping_errors(self, what: str) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from contrail_config.kubernetes.blocks import AddressEntry, Block, BlockKey, Poo
 from contrail_config.kubernetes.kinds import NODE_LABEL, NodeReport, virtual_machine_object, virtual_network_object
 from contrail_config.kubernetes.node_buckets import node_bucket
 from contrail_config.kubernetes.store import KubernetesStore
-from contrail_config.objects import network_uuid
+from contrail_config.objects import VirtualMachine, network_uuid
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes import process
 from manager.kubernetes.cluster import ClusterMember, join_cluster
@@ -32,6 +33,7 @@ from tests.support.stored_objects import (
     VIRTUAL_MACHINE_KIND,
     VIRTUAL_NETWORK_KIND,
     add_node_buckets,
+    allocated_addresses,
     stored_networks,
     stored_virtual_machines,
 )
@@ -86,6 +88,17 @@ INVALIDS = {
         "overlap",
     ),
     "block with a bad line": Invalid(BLOCK_KIND, {"spec": {"addresses": "nonsense\n"}}, "not enough values"),
+    "block with an address of another one": Invalid(
+        BLOCK_KIND, {"spec": {"addresses": f"10.1.0.64 {new_owner()}\n"}}, "10.1.0.64 is not an address of the block"
+    ),
+    "block with an address twice": Invalid(
+        BLOCK_KIND, {"spec": {"addresses": f"10.1.0.2 {new_owner()}\n" * 2}}, "10.1.0.2 is listed twice"
+    ),
+    "block that starts elsewhere": Invalid(
+        BLOCK_KIND,
+        {"metadata": {"name": f"{NETWORK.uuid}-10-1-0-2"}, "spec": {"first": "10.1.0.2"}},
+        "first: 10.1.0.2 is not a multiple of 64",
+    ),
     "block of another network": Invalid(BLOCK_KIND, {"spec": {"network": new_owner()}}, "metadata.name: must be"),
     "undecodable report": Invalid(NODE_KIND, {"status": {"reportedAt": 1}}, "Expected `str`"),
     "report with a bad uuid": Invalid(NODE_KIND, {"status": {"unplugged": ["x"]}}, "unplugged[0]: 'x' is not a UUID"),
@@ -221,3 +234,54 @@ async def test_an_invalid_virtual_machine_of_a_pod_is_created_again_with_its_add
     async with leading(server) as running:
         await eventually(lambda: stored_virtual_machines(server) == {uid: vm})
         await eventually(lambda: running.cluster.readiness([]) == [])
+
+
+def spoil_blocks(server: FakeApiServer) -> None:
+    for found in list(server.storage.objects(BLOCK_KIND).values()):
+        server.storage.put(BLOCK_KIND, merge(found, {"spec": {"addresses": "nonsense\n"}}))
+
+
+async def served_pod(server: FakeApiServer, objects: ClusterObjects, name: str) -> VirtualMachine:
+    uid = objects.add_pod(name)
+    await eventually(lambda: uid in stored_virtual_machines(server))
+    return stored_virtual_machines(server)[uid]
+
+
+async def test_pods_get_addresses_of_other_blocks_than_an_invalid_one(
+    server: FakeApiServer, objects: ClusterObjects
+) -> None:
+    async with leading(server) as running:
+        before = await served_pod(server, objects, "before")
+        spoil_blocks(server)
+        after = [await served_pod(server, objects, f"after-{number}") for number in range(3)]
+        await eventually(lambda: running.cluster.readiness([]) != [])
+        objects.remove_pod("before")
+        await eventually(lambda: before.uuid not in stored_virtual_machines(server))
+    async with leading(server):
+        after.append(await served_pod(server, objects, "restarted"))
+    assert len({block_of(vm) for vm in after}) == 1
+    assert block_of(before) not in {block_of(vm) for vm in after}
+
+
+async def test_a_manager_starts_although_a_block_in_use_is_invalid_and_recovers_it_once_it_is_deleted(
+    server: FakeApiServer, objects: ClusterObjects
+) -> None:
+    async with leading(server):
+        before = [await served_pod(server, objects, f"before-{number}") for number in range(3)]
+    spoil_blocks(server)
+    (name,) = [name for _, name in server.storage.objects(BLOCK_KIND)]
+    async with leading(server):
+        after = await served_pod(server, objects, "after")
+    server.remove(BLOCK_KIND, name, namespace="")
+    async with leading(server) as running:
+        assert running.cluster.readiness([]) == []
+    vms = [*before, after]
+    assert {stored_virtual_machines(server)[vm.uuid] for vm in vms} == set(vms)
+    given = allocated_addresses(server)
+    for vm in vms:
+        (interface,) = vm.interfaces
+        assert given[interface.network_uuid, interface.addresses[0].address] == interface.uuid
+
+
+def block_of(vm: VirtualMachine) -> int:
+    return int(ipaddress.ip_address(vm.interfaces[0].addresses[0].address)) // 64
