@@ -4,6 +4,7 @@
 node: worker-1                        # default: NODE_NAME of the environment, else the hostname
 listen: 127.0.0.1:9091
 socket: /run/contrail/agent.sock      # for our own plugin; always accepts writes
+datapath: none                        # linux: this node's kernel connects the interfaces; none: something else does
 tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
 ports-dir: /var/lib/contrail/ports
 store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config
@@ -17,6 +18,7 @@ import socket
 
 import msgspec
 
+from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import parse_listen
@@ -62,6 +64,7 @@ class AgentConfiguration(_Section, frozen=True):
     ports_dir: str = "/var/lib/contrail/ports"
     store: EmbeddedStoreSettings | KubernetesStoreSettings | VncStoreSettings | None = None
     metrics_listen: str | None = None
+    datapath: Datapath = DEFAULT_DATAPATH
 
 
 def load_agent_configuration(path: str) -> AgentConfiguration:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
 
+from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.gateways.table import GatewayTable
 from agent_api.metrics import Metrics
 from agent_api.ports.directory import PortDirectory
@@ -21,6 +22,7 @@ class NodeAgent:
     """Serves the VirtualMachines of `node` and persists ports below `ports_dir`.
 
     `stale_timeout` and `initial_backoff` are in seconds; `device_exists` checks for a network device of the host.
+    `details` are what `/readyz` says beyond readiness.
     """
 
     def __init__(
@@ -33,8 +35,10 @@ class NodeAgent:
         stale_timeout: float = STALE_TIMEOUT,
         device_exists: DeviceExists = device_exists,
         initial_backoff: float = INITIAL_BACKOFF,
+        datapath: Datapath = DEFAULT_DATAPATH,
     ) -> None:
-        self.virtual_machines = VirtualMachineIndex()
+        self.details = {"datapath": datapath.value}
+        self.virtual_machines = VirtualMachineIndex(datapath=datapath)
         self.ports = PortTable(PortDirectory(ports_dir))
         self.stale_ports = StalePortCleaner(self.ports, timeout=stale_timeout, device_exists=device_exists)
         self.gateways = GatewayTable(ports_dir)

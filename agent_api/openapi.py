@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from agent_api.datapath.kind import Datapath
 from agent_api.handlers.operation import PATH_PARAMETERS, Operation, QueryParameter
 
 Json = dict[str, Any]
@@ -38,10 +39,11 @@ class Health(msgspec.Struct):
 
 
 class Readiness(msgspec.Struct):
-    """Readiness of the process, with reasons if it is not ready."""
+    """Readiness of the process, with reasons if it is not ready, and the kind of the node's datapath."""
 
     ready: bool
     reasons: list[str]
+    datapath: Datapath
 
 
 _STATUS_OPERATIONS = {

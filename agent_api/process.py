@@ -39,10 +39,16 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
         stack.push_async_callback(store.close)
         invalid = Gauge("contrail_agent_invalid_objects", "Invalid objects of this node, skipped.", registry=registry)
         invalid.set_function(lambda: float(len(store.invalid_objects())))
-        agent = NodeAgent(store=store, node=configuration.node, ports_dir=configuration.ports_dir, registry=registry)
+        agent = NodeAgent(
+            store=store,
+            node=configuration.node,
+            ports_dir=configuration.ports_dir,
+            registry=registry,
+            datapath=configuration.datapath,
+        )
         # Before any listener opens: no client is to see an agent that does not know its ports.
         await load_ports(agent, key="ports-dir")
-        status = status_routes(lambda: agent.readiness() + store.problems(), registry)
+        status = status_routes(lambda: agent.readiness() + store.problems(), registry, details=agent.details)
         await _serve(stack, configuration, agent, status)
         await _run(agent, NodeReports(client, configuration.node))
 

@@ -21,6 +21,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
+from agent_api.datapath.names import BRIDGE, network_namespace
 from agent_api.errors import UnservableVirtualMachineError
 from agent_api.field_types import AUTHOR, NIL_UUID, format_vrouter_time
 from agent_api.ports.instance import NO_VLAN, InstancePort
@@ -33,7 +35,11 @@ _FORBIDDEN_IN_ANNOTATION = re.compile(r'[:{}"\\\x00-\x1f\x7f]')
 
 # The order of the fields is the order of the keys on the wire.
 class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
-    """One interface as configured; `mtu` is in bytes, a route without `gw` is on-link."""
+    """One interface as configured; `mtu` is in bytes, a route without `gw` is on-link.
+
+    With a Linux datapath, `network_namespace` and `bridge` say where the host end belongs; `routed`: it belongs in the
+    node's own namespace.
+    """
 
     id: str
     vm_uuid: str
@@ -53,6 +59,9 @@ class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     v6_gateway: str | UnsetType = UNSET
     mtu: int
     routes: tuple[Route, ...]
+    network_namespace: str | UnsetType = UNSET
+    bridge: str | UnsetType = UNSET
+    routed: bool | UnsetType = UNSET
 
 
 class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
@@ -79,7 +88,9 @@ class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     time: str
 
 
-def configured_interfaces(virtual_machine: VirtualMachine) -> list[ConfiguredInterface]:
+def configured_interfaces(
+    virtual_machine: VirtualMachine, *, datapath: Datapath = DEFAULT_DATAPATH
+) -> list[ConfiguredInterface]:
     """Returns all interfaces in index order. Raises UnservableVirtualMachineError."""
     return [
         ConfiguredInterface(
@@ -92,6 +103,7 @@ def configured_interfaces(virtual_machine: VirtualMachine) -> list[ConfiguredInt
             mtu=interface.mtu,
             routes=interface.routes,
             **_address_keys(interface),
+            **(_datapath_keys(interface, index) if datapath is Datapath.LINUX else {}),
         )
         for index, interface in enumerate(virtual_machine.interfaces)
     ]
@@ -168,6 +180,14 @@ def _instance_keys(port: Port) -> dict[str, Any]:
         "tx_vlan_id": port.tx_vlan_id,
         "vhostuser_mode": port.vhostuser_mode or 0,
     }
+
+
+def _datapath_keys(interface: VirtualMachineInterface, index: int) -> dict[str, Any]:
+    if index == 0:
+        return {"routed": True}
+    if not interface.vni:  # not connected
+        return {}
+    return {"network_namespace": network_namespace(interface.vni), "bridge": BRIDGE}
 
 
 def _address_keys(interface: VirtualMachineInterface) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import contextlib
 
 import msgspec
 
+from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.errors import UnservableVirtualMachineError
 from agent_api.responses import configured_interfaces
 from agent_api.waiters import Waiters
@@ -27,16 +28,17 @@ class ServedVirtualMachine:
     """A VirtualMachine and its `/vm-cfg` response, encoded once and cached until it changes."""
 
     # Slots and one encoded response per VirtualMachine: a node has hundreds of them.
-    __slots__ = ("_response", "virtual_machine")
+    __slots__ = ("_datapath", "_response", "virtual_machine")
 
-    def __init__(self, virtual_machine: VirtualMachine) -> None:
+    def __init__(self, virtual_machine: VirtualMachine, *, datapath: Datapath) -> None:
         self.virtual_machine = virtual_machine
+        self._datapath = datapath
         self._response: bytes | None = None
 
     def vm_cfg(self) -> bytes:
         """Returns the response as JSON. Raises UnservableVirtualMachineError."""
         if self._response is None:
-            self._response = msgspec.json.encode(configured_interfaces(self.virtual_machine))
+            self._response = msgspec.json.encode(configured_interfaces(self.virtual_machine, datapath=self._datapath))
         return self._response
 
     def encode(self) -> None:
@@ -52,7 +54,8 @@ class ServedVirtualMachine:
 class VirtualMachineIndex:
     """All VirtualMachines of this node; `synced` is True once they were listed completely."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, datapath: Datapath = DEFAULT_DATAPATH) -> None:
+        self._datapath = datapath
         self.waiters = Waiters()
         self._by_uuid: dict[str, ServedVirtualMachine] = {}
         self._by_name: dict[str, dict[str, ServedVirtualMachine]] = {}  # inner key: uuid; oldest first
@@ -105,7 +108,7 @@ class VirtualMachineIndex:
         before = self._by_uuid.get(virtual_machine.uuid)
         if before is not None and before.virtual_machine.name != virtual_machine.name:
             self._remove(virtual_machine.uuid)
-        served = ServedVirtualMachine(virtual_machine)
+        served = ServedVirtualMachine(virtual_machine, datapath=self._datapath)
         if self._listed is not None:
             self._listed.add(virtual_machine.uuid)
         self._by_uuid[virtual_machine.uuid] = served

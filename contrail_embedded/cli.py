@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
+from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from contrail_embedded.node import run_node
 from contrail_embedded.settings import node_settings
 from contrail_service.errors import ConfigurationError
@@ -52,7 +53,7 @@ def _check_standalone(options: argparse.Namespace) -> None:
         raise ConfigurationError("--config FILE or --embedded is required")
     given = [
         name
-        for name in ("manifests", "data_dir", "listen", "tcp_writes")
+        for name in ("manifests", "data_dir", "listen", "tcp_writes", "datapath")
         if getattr(options, name) not in (None, False)
     ]
     if given:
@@ -69,6 +70,7 @@ def _node(
         data_dir=options.data_dir,
         listen=options.listen,
         tcp_writes=options.tcp_writes,
+        datapath=Datapath(options.datapath or DEFAULT_DATAPATH),
     )
     return partial(run_node, settings)
 
@@ -81,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data-dir", metavar="DIR", help="directory of the store, the ports and the agent's socket")
     parser.add_argument("--listen", metavar="HOST:PORT", help="address of the manager's and the agent's API")
     parser.add_argument("--tcp-writes", action="store_true", help="accept writes of root at --listen too")
+    parser.add_argument("--datapath", choices=[*Datapath], help="what connects the interfaces, with --embedded")
     parser.add_argument("--log-format", choices=["text", "json"], default="text", help="format of the log lines")
     parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     version = importlib.metadata.version("contrail-multinet")

@@ -56,7 +56,13 @@ async def _agent(settings: NodeSettings, store: SqliteStore, registry: Collector
     if settings.agent is None:
         return None
     node = settings.configuration.node
-    agent = NodeAgent(store=store, node=node, ports_dir=settings.agent.ports_dir, registry=registry)
+    agent = NodeAgent(
+        store=store,
+        node=node,
+        ports_dir=settings.agent.ports_dir,
+        registry=registry,
+        datapath=settings.agent.datapath,
+    )
     await load_ports(agent)
     return agent
 
@@ -102,7 +108,9 @@ async def _serve(
 ) -> None:
     """Serves all endpoints until the stack is closed."""
     status = status_routes(
-        lambda: [*store.problems(), *manager.readiness(), *(agent.readiness() if agent else [])], registry
+        lambda: [*store.problems(), *manager.readiness(), *(agent.readiness() if agent else [])],
+        registry,
+        details=agent.details if agent else None,
     )
     routes = [*status, *api_routes(manager.queries)]
     # With an agent, its application also serves the manager's routes: both APIs share one address.

@@ -4,17 +4,19 @@ import os
 
 import msgspec
 
+from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen, parse_optional_listen
 from manager.configuration import EmbeddedStoreSettings, ManagerConfiguration, ManifestSourceSettings
 
 
 class AgentSettings(msgspec.Struct, frozen=True):
-    """Port directory of the agent, the Unix socket for the plugin, and whether TCP accepts writes too."""
+    """Port directory of the agent, the Unix socket for the plugin, whether TCP accepts writes too, and the datapath."""
 
     ports_dir: str
     socket: str
     tcp_writes: bool = False
+    datapath: Datapath = DEFAULT_DATAPATH
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
@@ -36,6 +38,7 @@ def node_settings(
     data_dir: str | None = None,
     listen: str | None = None,
     tcp_writes: bool = False,
+    datapath: Datapath = DEFAULT_DATAPATH,
 ) -> NodeSettings:
     """Returns the settings; command-line values override the configuration. Raises ConfigurationError."""
     if embedded and data_dir is None:
@@ -49,7 +52,7 @@ def node_settings(
         metrics_listen=parse_optional_listen(configuration.metrics_listen, key="metrics-listen"),
         agent=None
         if data is None
-        else AgentSettings(os.path.join(data, "ports"), os.path.join(data, "agent.sock"), tcp_writes),
+        else AgentSettings(os.path.join(data, "ports"), os.path.join(data, "agent.sock"), tcp_writes, datapath),
     )
 
 

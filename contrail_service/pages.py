@@ -6,7 +6,7 @@
 
 import importlib.metadata
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 from aiohttp import web
@@ -30,8 +30,13 @@ def json_response(content: object, *, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
 
 
-def status_routes(readiness: ReadinessCheck, registry: CollectorRegistry) -> list[web.RouteDef]:
-    """Returns the routes `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`."""
+def status_routes(
+    readiness: ReadinessCheck, registry: CollectorRegistry, *, details: Mapping[str, str] | None = None
+) -> list[web.RouteDef]:
+    """Returns the routes `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`.
+
+    `details` are further keys of `/readyz`.
+    """
     version = importlib.metadata.version("contrail-multinet")
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -39,7 +44,8 @@ def status_routes(readiness: ReadinessCheck, registry: CollectorRegistry) -> lis
 
     async def readyz(_request: web.Request) -> web.Response:
         reasons = readiness()
-        return json_response({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+        content = {"ready": not reasons, "reasons": reasons, **(details or {})}
+        return json_response(content, status=503 if reasons else 200)
 
     async def metrics(_request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": "text/plain; version=0.0.4"})

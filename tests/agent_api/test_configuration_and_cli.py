@@ -7,6 +7,7 @@ import pytest
 
 from agent_api.cli import main
 from agent_api.configuration import AgentConfiguration, EmbeddedStoreSettings, load_agent_configuration
+from agent_api.datapath.kind import Datapath
 from contrail_service.errors import ConfigurationError
 
 pytestmark = pytest.mark.usefixtures("restored_logging")
@@ -19,6 +20,7 @@ tcp-writes: true
 ports-dir: /var/test/ports
 store: {kind: embedded, path: /var/test/config.db}
 metrics-listen: 0.0.0.0:9093
+datapath: linux
 """
 
 
@@ -38,6 +40,7 @@ def test_an_empty_file_yields_the_defaults(file: Path) -> None:
         ports_dir="/var/lib/contrail/ports",
         store=None,
         metrics_listen=None,
+        datapath=Datapath.NONE,
     )
 
 
@@ -52,6 +55,7 @@ def test_every_key_is_read(file: Path) -> None:
         ports_dir="/var/test/ports",
         store=EmbeddedStoreSettings(path="/var/test/config.db"),
         metrics_listen="0.0.0.0:9093",
+        datapath=Datapath.LINUX,
     )
 
 
@@ -64,6 +68,7 @@ def test_every_key_is_read(file: Path) -> None:
         ("listen: localhost", "listen: 'localhost' is not HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083"),
         ("metrics-listen: x:99999", "metrics-listen: 'x:99999' is not HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083"),
         ("metrics-listen: 127.0.0.1:9091", "metrics-listen: 127.0.0.1:9091 is already used by listen"),
+        ("datapath: vrouter", "datapath: Invalid enum value 'vrouter'"),
         ("node: ' '", "node: must not be empty"),
         ("socket: agent.sock", "socket: 'agent.sock' is not an absolute path"),
         ("ports-dir: ''", "ports-dir: '' is not an absolute path"),

@@ -6,10 +6,11 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from agent_api.datapath.kind import Datapath
 from agent_api.metrics import BUCKETS
 from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
-from tests.agent_api.conftest import WaitForSync
+from tests.agent_api.conftest import StartAgent, WaitForSync
 from tests.support.served_agent import ServedAgent, port_of, running, until
 from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_virtual_machine
 
@@ -51,7 +52,13 @@ async def test_ports_are_loaded_once(store: SqliteStore, tmp_path: Path) -> None
 async def test_readiness_is_served(served: ServedAgent, wait_for_sync: WaitForSync) -> None:
     await wait_for_sync()
     async with served.tcp.get("/readyz") as answer:
-        assert (answer.status, await answer.json()) == (200, {"ready": True, "reasons": []})
+        assert (answer.status, await answer.json()) == (200, {"ready": True, "reasons": [], "datapath": "none"})
+
+
+async def test_readiness_says_the_kind_of_datapath(start_agent: StartAgent) -> None:
+    served = await start_agent(datapath=Datapath.LINUX)
+    async with served.tcp.get("/readyz") as answer:
+        assert (await answer.json())["datapath"] == "linux"
 
 
 async def test_requests_are_counted_by_method_route_and_status(served: ServedAgent) -> None:

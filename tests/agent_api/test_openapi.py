@@ -44,7 +44,7 @@ def resolved(document: Json, schema: Json) -> Json:
 async def test_it_describes_exactly_the_served_operations(document: Json, store: SqliteStore, tmp_path: Path) -> None:
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
-    routes_of_process = await asyncio.to_thread(status_routes, agent.readiness, registry)
+    routes_of_process = await asyncio.to_thread(status_routes, agent.readiness, registry, details=agent.details)
     routes = agent_application(agent, accept_writes=True, routes=routes_of_process).router.routes()
     served = {(route.method.lower(), route.resource.canonical) for route in routes if route.resource is not None}
     described = {(method, path) for path, methods in document["paths"].items() for method in methods}
@@ -91,7 +91,7 @@ async def test_the_response_of_an_unready_agent_is_as_described(
 ) -> None:
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
-    routes_of_process = await asyncio.to_thread(status_routes, agent.readiness, registry)
+    routes_of_process = await asyncio.to_thread(status_routes, agent.readiness, registry, details=agent.details)
     runner = agent_runner(agent_application(agent, accept_writes=True, routes=routes_of_process))
     await runner.setup()
     address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))

@@ -4,9 +4,10 @@ from typing import Any
 
 import msgspec
 
+from agent_api.datapath.kind import Datapath
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import DefaultGateway, InterfaceAddress, Route, VirtualMachine
-from tests.agent_api.conftest import WaitForSync
+from tests.agent_api.conftest import StartAgent, WaitForSync
 from tests.support.served_agent import ServedAgent
 from tests.support.virtual_machines import (
     SAMPLE_VM,
@@ -127,6 +128,34 @@ async def test_mtu_and_routes_are_those_of_the_network(store: SqliteStore, serve
     (item,) = await vm_cfg_of(store, served, make_virtual_machine(interfaces=(routed,)))
     assert item["mtu"] == 9000
     assert item["routes"] == [{"dst": "10.9.0.0/16", "gw": "10.47.255.254"}, {"dst": "fd00:9::/64"}]
+
+
+def networked_virtual_machine() -> VirtualMachine:
+    """A pod with the pod network, a network with a VNI and one without."""
+    interfaces = (
+        msgspec.structs.replace(sample_interface(), vni=4),
+        msgspec.structs.replace(left_interface(SAMPLE_VM, 1), vni=5),
+        left_interface(SAMPLE_VM, 2),
+    )
+    return make_virtual_machine(uid=SAMPLE_VM, interfaces=interfaces)
+
+
+async def test_with_a_linux_datapath_items_end_with_the_place_of_the_host_end(
+    store: SqliteStore, start_agent: StartAgent
+) -> None:
+    served = await start_agent(datapath=Datapath.LINUX)
+    first, second, third = await vm_cfg_of(store, served, networked_virtual_machine())
+    assert list(first.items())[-2:] == [("routes", []), ("routed", True)]
+    assert list(second.items())[-3:] == [("routes", []), ("network-namespace", "contrail-5"), ("bridge", "br0")]
+    assert list(third)[-1] == "routes"
+
+
+async def test_without_a_datapath_items_do_not_depend_on_the_vni(store: SqliteStore, start_agent: StartAgent) -> None:
+    served = await start_agent(datapath=Datapath.NONE)
+    with_vni = networked_virtual_machine()
+    interfaces = tuple(msgspec.structs.replace(each, vni=0) for each in with_vni.interfaces)
+    without = msgspec.structs.replace(with_vni, interfaces=interfaces)
+    assert await vm_cfg_of(store, served, with_vni) == await vm_cfg_of(store, served, without)
 
 
 async def test_the_content_type_is_that_of_the_vrouter_agent(store: SqliteStore, served: ServedAgent) -> None:

@@ -25,7 +25,7 @@ async def document(tmp_path: Path) -> AsyncIterator[Json]:
     store = await SqliteStore.open(str(tmp_path / "store.sqlite"))
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node="worker-1", ports_dir=str(tmp_path / "ports"), registry=registry)
-    pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
+    pages = await asyncio.to_thread(status_routes, agent.readiness, registry, details=agent.details)
     async with TestClient(TestServer(agent_application(agent, accept_writes=True, routes=pages))) as client:
         yield json.loads(await (await client.get("/openapi.json")).read())
     await store.close()

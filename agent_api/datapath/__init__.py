@@ -1,0 +1,1 @@
+"""Datapath of the node: what connects the interfaces, and how its kernel objects are named. Knows no HTTP."""
