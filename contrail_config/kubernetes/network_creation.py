@@ -1,13 +1,16 @@
-"""Creation of networks, each with a unique number (vni) and a unique name.
+"""Creation of networks, each with a unique number (vni).
 
 The server does not enforce uniqueness, and no lock is trusted. So creation has two phases. The network is first
 *proposed*: written with an annotation that makes everybody except other writers ignore it. Then the writer waits until
 its own watch has delivered the proposal, and with it every network that was written before. If a confirmed one has the
-vni, another vni is tried; if one has the name, the network is rejected. Other proposals with the same vni or name are
-deleted at the version that was observed, so their writers start again. Finally the network is *confirmed*: the
+vni, another vni is tried. Other proposals with the same vni are deleted at the version that was observed, so their
+writers start again. Finally the network is *confirmed*: the
 annotation is removed from the proposal at the version that was written, which fails if somebody has deleted it. Of two
 writers, the one that proposes later observes the proposal of the other one, so they never both confirm. The proposal of
 a killed writer blocks nobody; the next writer deletes it before its first write.
+
+Names are unique since objects are: a network's uuid, which names its object, is derived from its name. One of another
+uuid is invalid, and holds no name.
 
 No network is listed, so a network costs the same three requests however many there are. Only if the watch is late, as
 one on a dead connection, are the networks listed instead.
@@ -30,7 +33,7 @@ from contrail_config.kubernetes.kinds import (
     VirtualNetworkObject,
     virtual_network_object,
 )
-from contrail_config.objects import VirtualNetwork
+from contrail_config.objects import VirtualNetwork, network_uuid
 
 
 class NetworkCreation:
@@ -53,7 +56,7 @@ class NetworkCreation:
                 self._has_written = True
 
     async def create(self, network: VirtualNetwork, unfinished: VirtualNetworkObject | None) -> VirtualNetworkObject:
-        """Proposes the network, and confirms it if nobody else has its name or vni.
+        """Proposes the network, and confirms it if nobody else has its vni.
 
         Raises ConflictError if another network has, and KubeConflictError if it has to be tried again.
         """
@@ -78,9 +81,9 @@ class NetworkCreation:
 
     async def _check_conflicts(self, network: VirtualNetwork, others: Iterable[VirtualNetworkObject]) -> None:
         for other in others:
-            if other.spec.fq_name == network.fq_name and await self._exists(other):
+            if other.spec.fq_name == network.fq_name and _has_name(other) and await self._exists(other):
                 raise ConflictError(f"network {network.name}: already exists with uuid {other.spec.uuid}")
-            if other.spec.vni == network.vni and await self._exists(other):
+            if network.vni and other.spec.vni == network.vni and await self._exists(other):
                 problem = f"vni {network.vni} is already used by network {other.spec.name}"
                 raise ConflictError(f"network {network.name}: {problem}")
 
@@ -112,9 +115,7 @@ class NetworkCreation:
         if confirmed := [rival for rival in rivals if rival.is_confirmed]:
             self._responses.update({rival.spec.vni: rival for rival in confirmed})
             await delete_at_version(self._client, proposal)
-            raise KubeConflictError(
-                f"network {wanted.spec.name}: another network with its name or vni was confirmed meanwhile"
-            )
+            raise KubeConflictError(f"network {wanted.spec.name}: another network with its vni was confirmed meanwhile")
         for rival in rivals:
             await self._client.delete(
                 VIRTUAL_NETWORKS, rival.metadata.name, resource_version=rival.metadata.resource_version
@@ -144,7 +145,9 @@ def _same(one: VirtualNetworkObject, other: VirtualNetwork) -> bool:
     return one.spec.uuid == other.uuid
 
 
+def _has_name(one: VirtualNetworkObject) -> bool:
+    return one.spec.uuid == network_uuid(one.spec.fq_name)
+
+
 def _conflict(one: VirtualNetworkObject, other: VirtualNetworkObject) -> bool:
-    return one.spec.uuid != other.spec.uuid and (
-        one.spec.vni == other.spec.vni or one.spec.fq_name == other.spec.fq_name
-    )
+    return one.spec.uuid != other.spec.uuid and one.spec.vni == other.spec.vni

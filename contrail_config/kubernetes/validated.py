@@ -26,7 +26,7 @@ from contrail_config.kubernetes.kinds import (
     label_value,
 )
 from contrail_config.kubernetes.node_buckets import is_node_bucket
-from contrail_config.objects import VirtualMachine, VirtualNetwork, virtual_machine_name
+from contrail_config.objects import VirtualMachine, VirtualNetwork, network_uuid, virtual_machine_name
 
 
 def network_problem(item: VirtualNetworkObject) -> str | None:
@@ -35,6 +35,7 @@ def network_problem(item: VirtualNetworkObject) -> str | None:
     return (
         problem_of(network)
         or _name_problem(item.metadata, "spec.uuid", network.uuid)
+        or _uuid_problem(network)
         or _error_of(lambda: [AddressPool(network.subnets, family=family) for family in (4, 6)])
     )
 
@@ -54,6 +55,12 @@ def _virtual_machine_problem(item: VirtualMachineObject) -> str | None:
 
 def _report_problem(item: ContrailNodeObject) -> str | None:
     return problem_of(item.status)
+
+
+def _uuid_problem(network: VirtualNetwork) -> str | None:
+    """Of two networks with one name, one has another uuid; which of them a manager would use is undefined."""
+    expected = network_uuid(network.fq_name)
+    return None if network.uuid == expected else f"uuid: must be {expected!r}, by the name {network.name!r}"
 
 
 def _name_problem(metadata: Metadata, source: str, expected: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Virtual networks created by several managers concurrently: each has a unique vni and name."""
+"""Virtual networks created by several managers concurrently, each with a unique vni, and beside invalid ones."""
 
 import asyncio
 from collections import Counter
@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
+from contrail_config.errors import NotFoundError, StoreUnavailableError
 from contrail_config.kubernetes import informer
 from contrail_config.kubernetes.kinds import PROPOSED, virtual_network_object
 from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.objects import VirtualNetwork
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.faults import Faults
@@ -50,12 +51,24 @@ async def test_a_network_created_by_two_managers_exists_once(open_manager: OpenM
     assert await managers[0].networks() == [one]
 
 
-async def test_a_name_requested_by_two_managers_is_taken_once(open_manager: OpenManager) -> None:
-    managers = [await open_manager() for _ in range(2)]
-    made = [manager.put_network(make_network("a", uuid=new_owner())) for manager in managers]
-    answers = await asyncio.gather(*made, return_exceptions=True)
-    assert sorted(isinstance(answer, ConflictError) for answer in answers) == [False, True]
-    assert len(await managers[0].networks()) == 1
+async def test_a_network_of_the_same_name_with_another_uuid_is_ignored(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    add_network(server, make_network("left", uuid=new_owner(), vni=7))
+    stored = await manager.put_network(make_network("left"))
+    assert await manager.networks() == [stored]
+
+
+async def test_a_network_without_a_number_blocks_no_other(manager: KubernetesStore, server: FakeApiServer) -> None:
+    add_network(server, make_network("broken"))
+    assert (await manager.put_network(make_network("left"))).vni == 1
+
+
+def add_network(server: FakeApiServer, network: VirtualNetwork) -> None:
+    """Stores a network as if the server had no rules."""
+    body = msgspec.json.decode(msgspec.json.encode(virtual_network_object(network)))
+    body["metadata"] |= {"uid": new_owner(), "generation": 1}
+    server.storage.put(VIRTUAL_NETWORK_KIND, body)
 
 
 async def test_a_stale_proposal_is_invisible_and_blocks_nobody(manager: KubernetesStore, server: FakeApiServer) -> None:

@@ -77,6 +77,11 @@ INVALIDS = {
     "network under another uuid": Invalid(
         VIRTUAL_NETWORK_KIND, {"metadata": {"name": new_owner()}}, f"must be '{NETWORK.uuid}'"
     ),
+    "network of another uuid with the name of the pod network": Invalid(
+        VIRTUAL_NETWORK_KIND,
+        {"spec": {"fqName": pod_network_name("k8s")}},
+        f"uuid: must be '{network_uuid(pod_network_name('k8s'))}', by the name",
+    ),
     "network with a bad subnet": Invalid(
         VIRTUAL_NETWORK_KIND,
         {"spec": {"subnets": [{"cidr": "10.1.0.0/33", "gateway": None}]}},
