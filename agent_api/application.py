@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from agent_api.fast_path import FastPath
+from agent_api.handlers.datapath import DatapathHandlers
 from agent_api.handlers.gateway import GatewayHandlers
 from agent_api.handlers.operation import Operation, json_bytes_response
 from agent_api.handlers.port import PortHandlers
@@ -36,16 +37,18 @@ def agent_application(
     routes: Sequence[web.RouteDef] = (),
     body_reader: RequestBodyReader | None = None,
     max_waiting: int = MAX_WAITING_REQUESTS,
+    is_local: bool = False,
 ) -> web.Application:
     """Returns an application with the agent's endpoints and further routes.
 
     Unless `accept_writes`, requests that write are answered with 403; with `root_peers_only`, for listeners on TCP, so
-    are those of local processes of other users. `max_waiting` limits the waiting requests.
+    are those of local processes of other users. `max_waiting` limits the waiting requests. `is_local`: only root of
+    this node can connect, so the listener serves the datapath too.
     """
     # Outermost first: metrics see every status, including those that the error middlewares produce.
     policy = _write_policy(accept_writes=accept_writes, root_peers_only=root_peers_only)
     application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, translate_errors, *policy])
-    operations = agent_operations(agent, body_reader or RequestBodyReader(), WaitSlots(max_waiting))
+    operations = agent_operations(agent, body_reader or RequestBodyReader(), WaitSlots(max_waiting), is_local=is_local)
     operations.append(_openapi_operation([*operations, *status_operations(routes)]))
     application.add_routes([operation.route() for operation in operations])
     application.add_routes(routes)
@@ -62,14 +65,19 @@ def _write_policy(*, accept_writes: bool, root_peers_only: bool) -> list[Middlew
     return [reject_foreign_peers] if root_peers_only else []
 
 
-def agent_operations(agent: NodeAgent, body_reader: RequestBodyReader, wait_slots: WaitSlots) -> list[Operation]:
+def agent_operations(
+    agent: NodeAgent, body_reader: RequestBodyReader, wait_slots: WaitSlots, *, is_local: bool
+) -> list[Operation]:
     """Returns the agent's operations except `/openapi.json`."""
-    return [
+    operations = [
         *VmCfgHandlers(agent.virtual_machines, wait_slots).operations(),
         *VmHandlers(agent.virtual_machines, agent.ports, body_reader).operations(),
         *PortHandlers(agent.virtual_machines, agent.ports, agent.stale_ports, body_reader).operations(),
         *GatewayHandlers(agent.gateways, body_reader).operations(),
     ]
+    if agent.datapath is not None and is_local:
+        operations += DatapathHandlers(agent.datapath).local_operations()
+    return operations
 
 
 def agent_runner(application: web.Application, **limits: Any) -> web.AppRunner:
@@ -90,3 +98,5 @@ def _openapi_operation(described: list[Operation]) -> Operation:
 
 async def _stop_waiters(agent: NodeAgent) -> None:
     agent.virtual_machines.waiters.stop()
+    if agent.datapath is not None:
+        agent.datapath.feed.waiters.stop()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from prometheus_client import CollectorRegistry
 
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
+from agent_api.datapath.linux_datapath import LinuxDatapath
 from agent_api.gateways.table import GatewayTable
 from agent_api.metrics import Metrics
 from agent_api.ports.directory import PortDirectory
@@ -42,6 +43,7 @@ class NodeAgent:
         self.ports = PortTable(PortDirectory(ports_dir))
         self.stale_ports = StalePortCleaner(self.ports, timeout=stale_timeout, device_exists=device_exists)
         self.gateways = GatewayTable(ports_dir)
+        self.datapath = LinuxDatapath(self.virtual_machines, self.ports) if datapath is Datapath.LINUX else None
         self.metrics = Metrics(
             registry,
             virtual_machines=lambda: len(self.virtual_machines),
@@ -75,6 +77,8 @@ class NodeAgent:
         reasons = [] if self.ports.loaded else ["ports: not loaded yet"]
         if self._watch.problem is not None:
             reasons.append(self._watch.problem)
+        if self.datapath is not None:
+            reasons += self.datapath.readiness()
         return reasons
 
     def is_plugged(self, vm_uuid: str) -> bool:

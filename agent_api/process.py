@@ -69,7 +69,7 @@ async def serve_socket(stack: AsyncExitStack, agent: NodeAgent, path: str, *, ro
 
     Raises ListenError.
     """
-    runner = agent_runner(agent_application(agent, accept_writes=True, routes=routes))
+    runner = agent_runner(agent_application(agent, accept_writes=True, is_local=True, routes=routes))
     await set_up(stack, runner)
     await stack.enter_async_context(serve_unix(runner, path))
 

@@ -11,6 +11,7 @@ missing in the new list are removed at its end.
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 import msgspec
 
@@ -61,10 +62,19 @@ class VirtualMachineIndex:
         self._by_name: dict[str, dict[str, ServedVirtualMachine]] = {}  # inner key: uuid; oldest first
         self._listed: set[str] | None = None  # uuids in the list in progress
         self.synced = False
+        self._on_change: Callable[[], None] | None = None
 
     def __len__(self) -> int:
         """The number of VirtualMachines."""
         return len(self._by_uuid)
+
+    def all(self) -> list[VirtualMachine]:
+        """Returns all VirtualMachines."""
+        return [served.virtual_machine for served in self._by_uuid.values()]
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Calls back after each change from now on; `callback` must neither wait nor raise."""
+        self._on_change = callback
 
     def begin_list(self) -> None:
         """Starts a new list; VirtualMachines that it does not contain are removed at its end."""
@@ -78,6 +88,8 @@ class VirtualMachineIndex:
             self._remove(change.object.uuid)
         else:
             self._put(change.object)
+        if self._on_change is not None:
+            self._on_change()
 
     def by_uuid(self, uuid: str) -> VirtualMachine | None:
         """Returns the VirtualMachine of this uuid, None if it does not exist."""

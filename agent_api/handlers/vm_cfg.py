@@ -3,27 +3,16 @@
 Our extensions (`wait`, `uid`) are query parameters, because the Contrail vrouter agent ignores the query.
 """
 
-import re
-
 from aiohttp import web
 
-from agent_api.errors import BadRequestError
 from agent_api.handlers.operation import Operation, QueryParameter, json_bytes_response, not_found, query_parameter
+from agent_api.handlers.waiting import wait_parameter, wait_seconds
 from agent_api.metrics import exclude_wait_time
 from agent_api.responses import ConfiguredInterface
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from agent_api.waiters import WaitSlots
 
-MAX_WAIT = 60.0
-"""Seconds; the upper limit of `?wait=`."""
-
-_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
-
-_WAIT = QueryParameter(
-    "wait",
-    "Seconds to wait for the interfaces to be configured, at most 60.",
-    {"type": "string", "pattern": "^[0-9]{1,9}(\\.[0-9]{1,9})?$", "default": "0"},
-)
+_WAIT = wait_parameter("the interfaces to be configured")
 _UID = QueryParameter(
     "uid", "Only the pod with this uid or, for a static pod, this config hash.", {"type": "string", "minLength": 1}
 )
@@ -53,20 +42,12 @@ class VmCfgHandlers:
     async def _get(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         uid = query_parameter(request, "uid")
-        wait = _wait_seconds(request)
+        wait = wait_seconds(request)
         served = self._virtual_machines.find(name, uid=uid)
         if served is None and wait:
             # The fast path has no wait: a request that must wait always comes here.
             with self._wait_slots.take(), exclude_wait_time():
-                served = await self._virtual_machines.wait_for(name, uid=uid, seconds=min(wait, MAX_WAIT))
+                served = await self._virtual_machines.wait_for(name, uid=uid, seconds=wait)
         if served is None:
             raise not_found()
         return json_bytes_response(served.vm_cfg())
-
-
-def _wait_seconds(request: web.Request) -> float:
-    """Returns seconds, 0 if the request does not ask to wait."""
-    text = request.query.get("wait", "0")
-    if _SECONDS.fullmatch(text) is None:
-        raise BadRequestError(f"wait: {text[:80]!r} is not a number of seconds")
-    return float(text)

@@ -52,6 +52,7 @@ class PortTable:
         self._generation = 0
         self._plugged_in: dict[str, int] = {}  # generation by interface
         self._callbacks: list[UnpluggedCallback] = []
+        self._on_change: Callable[[], None] | None = None
         self.executor = SerialExecutor()
         self._disk = disk or DiskLatency()
 
@@ -69,11 +70,16 @@ class PortTable:
         # Loaded ports belong to generation 0, so they are older than that of the first clean-up.
         self._add(await asyncio.to_thread(self._directory.load))
         self.executor.loaded = True
+        self._notify()
         log.info("%d ports loaded", len(self._ports))
 
     def on_unplugged(self, callback: UnpluggedCallback) -> None:
         """Registers a callback for all ports that are unplugged from now on."""
         self._callbacks.append(callback)
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Calls back after each change from now on; `callback` must neither wait nor raise."""
+        self._on_change = callback
 
     def all(self) -> list[Port]:
         """Returns all ports."""
@@ -197,6 +203,11 @@ class PortTable:
         if change.unplug:
             for callback in self._callbacks:
                 callback(change.unplug)
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
 
     def _with_link_state(self, port: Port) -> Port:
         """Returns the port; a remote port that is plugged again keeps its link state, as in the vrouter agent."""

@@ -1,6 +1,7 @@
 """An agent in a separate process, for tests that kill or block it: `python -m tests.agent_api.agent_process FOLDER`.
 
-It serves the sample pod with two interfaces and prints its Unix socket and its URL in one line.
+It serves the sample pod with two interfaces, and a Linux datapath on TCP too. It prints its Unix socket and its URL in
+one line.
 """
 
 import asyncio
@@ -11,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_api.handlers import vm_cfg
+from agent_api.datapath.kind import Datapath
+from agent_api.handlers import waiting
 from contrail_config.embedded.store import SqliteStore
 from tests.support.served_agent import DEADLINE, serve_agent
 from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_virtual_machine, sample_interface
@@ -49,7 +51,7 @@ async def main(folder: Path) -> None:
     await store.put_virtual_machine(
         make_virtual_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
     )
-    async with serve_agent(store, folder) as served:
+    async with serve_agent(store, folder, datapath=Datapath.LINUX, tcp_is_local=True) as served:
         await served.agent.virtual_machines.wait_for("k8s__default__p1", seconds=DEADLINE)
         sys.stdout.write(f"{served.socket} http://{served.address}\n")
         sys.stdout.flush()
@@ -57,5 +59,5 @@ async def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    vm_cfg.MAX_WAIT = 0.1  # seconds, so that requests for unknown pods time out quickly
+    waiting.MAX_WAIT = 0.1  # seconds, so that requests for unknown pods time out quickly
     asyncio.run(main(Path(sys.argv[1])))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from agent_api.handlers import vm_cfg
+from agent_api.handlers import waiting
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import StartAgent
@@ -99,7 +99,7 @@ async def test_a_time_out_is_the_vrouter_agents_404(served: ServedAgent, seconds
 
 
 async def test_a_wait_is_limited_to_the_maximum(served: ServedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vm_cfg, "MAX_WAIT", 0.05)
+    monkeypatch.setattr(waiting, "MAX_WAIT", 0.05)
     assert (await get_vm_cfg(served, "k8s__default__nobody", wait="999999999"))[0] == 404
 
 

@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
 from agent_api.application import agent_application
+from agent_api.datapath.kind import Datapath
 from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
 from contrail_service.pages import status_routes
@@ -21,12 +22,19 @@ Json = dict[str, Any]
 
 @pytest.fixture
 async def document(tmp_path: Path) -> AsyncIterator[Json]:
-    """`/openapi.json` of an agent."""
+    """`/openapi.json` of an agent with a datapath, on its Unix socket: it has all operations."""
     store = await SqliteStore.open(str(tmp_path / "store.sqlite"))
     registry = CollectorRegistry()
-    agent = NodeAgent(store=store, node="worker-1", ports_dir=str(tmp_path / "ports"), registry=registry)
+    agent = NodeAgent(
+        store=store,
+        node="worker-1",
+        ports_dir=str(tmp_path / "ports"),
+        registry=registry,
+        datapath=Datapath.LINUX,
+    )
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry, details=agent.details)
-    async with TestClient(TestServer(agent_application(agent, accept_writes=True, routes=pages))) as client:
+    application = agent_application(agent, accept_writes=True, is_local=True, routes=pages)
+    async with TestClient(TestServer(application)) as client:
         yield json.loads(await (await client.get("/openapi.json")).read())
     await store.close()
 

@@ -45,11 +45,13 @@ async def serve_agent(
     body_reader: RequestBodyReader | None = None,
     limits: Mapping[str, Any] | None = None,
     max_waiting: int = MAX_WAITING_REQUESTS,
+    tcp_is_local: bool = False,
     **options: Any,
 ) -> AsyncIterator[ServedAgent]:
     """Runs an agent with its ports directory and its socket below `folder`.
 
-    `limits` are the connection limits; further options are those of `NodeAgent`.
+    `limits` are the connection limits; `tcp_is_local` serves on TCP what else only the Unix socket has; further options
+    are those of `NodeAgent`.
     """
     registry = CollectorRegistry()
     socket = folder / "agent.sock"
@@ -67,10 +69,11 @@ async def serve_agent(
                 routes=pages,
                 body_reader=body_reader,
                 max_waiting=max_waiting,
+                is_local=local,
             ),
             **limits or {},
         )
-        for writes, checked in ((tcp_writes, root_peers_only), (True, False))
+        for writes, checked, local in ((tcp_writes, root_peers_only, tcp_is_local), (True, False, True))
     ]
     async with contextlib.AsyncExitStack() as stack:
         for runner in runners:

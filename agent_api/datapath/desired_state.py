@@ -1,0 +1,123 @@
+"""Desired state of the node's datapath: its networks and plugged ports, computed from virtual machines. Pure.
+
+A network exists as soon as a virtual machine of this node has an interface in it, so that it is programmed before ADD
+asks; a port exists once it is plugged. Interfaces without a VNI are not connected. Networks are identified on the node
+by their VNI alone; two networks with one VNI are both left out, since programming them would connect them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualMachineInterface
+
+LinkOf = Callable[[VirtualMachine, VirtualMachineInterface], str | None]
+"""Returns the host end of an interface, None if it is not plugged."""
+
+
+class _State(msgspec.Struct, frozen=True, rename="kebab"):
+    """Base of the structs, which are sent as JSON."""
+
+
+class DesiredPort(_State, frozen=True):
+    """A plugged port: `link` is its host end, `addresses` are those that it may use, without prefix length."""
+
+    link: str
+    mac: str
+    addresses: tuple[str, ...]
+
+
+class DesiredNetwork(_State, frozen=True):
+    """A network: `mtu` is the lowest of its interfaces, `gateways` are those of its subnets, with prefix length."""
+
+    vni: int
+    mtu: int
+    gateways: tuple[str, ...]
+    snat: bool
+    forwarding: bool
+    ports: tuple[DesiredPort, ...]
+
+
+class RoutedPort(_State, frozen=True):
+    """A plugged port of index 0; `gateways` are the addresses without prefix length that its pod uses as gateways."""
+
+    link: str
+    mac: str
+    addresses: tuple[str, ...]
+    gateways: tuple[str, ...]
+
+
+class DesiredState(_State, frozen=True):
+    """All networks by VNI, and the routed ports by link."""
+
+    networks: tuple[DesiredNetwork, ...]
+    routed: tuple[RoutedPort, ...]
+
+
+class Computation(NamedTuple):
+    """The desired state, and the names of the networks left out because they share a VNI, by VNI."""
+
+    state: DesiredState
+    refused: dict[int, tuple[str, ...]]
+
+
+class _Attached(NamedTuple):
+    """An interface of a network, and its host end if it is plugged."""
+
+    interface: VirtualMachineInterface
+    link: str | None
+
+
+def desired_state(virtual_machines: Iterable[VirtualMachine], link_of: LinkOf) -> Computation:
+    """Returns the desired state for the virtual machines of this node."""
+    networks = defaultdict[int, list[_Attached]](list)
+    routed: list[RoutedPort] = []
+    for virtual_machine in virtual_machines:
+        for index, interface in enumerate(virtual_machine.interfaces):
+            link = link_of(virtual_machine, interface)
+            if index == 0:
+                routed += [] if link is None else [_routed_port(interface, link)]
+            elif interface.vni:
+                networks[interface.vni].append(_Attached(interface, link))
+    refused = {vni: names for vni, attached in networks.items() if len(names := _names(attached)) > 1}
+    served = (_network(vni, attached) for vni, attached in sorted(networks.items()) if vni not in refused)
+    return Computation(DesiredState(tuple(served), tuple(sorted(routed, key=lambda port: port.link))), refused)
+
+
+def _network(vni: int, attached: list[_Attached]) -> DesiredNetwork:
+    interfaces = [each.interface for each in attached]
+    ports = (_port(each.interface, each.link) for each in attached if each.link is not None)
+    return DesiredNetwork(
+        vni=vni,
+        mtu=min(interface.mtu for interface in interfaces),
+        gateways=tuple(sorted({gateway for interface in interfaces for gateway in _gateways(interface.addresses)})),
+        # A pod keeps what its network had when it was assigned, so one that had it is enough.
+        snat=any(interface.ip_fabric_snat for interface in interfaces),
+        forwarding=any(interface.ip_fabric_forwarding for interface in interfaces),
+        ports=tuple(sorted(ports, key=lambda port: port.link)),
+    )
+
+
+def _names(attached: list[_Attached]) -> tuple[str, ...]:
+    """Returns the name of each network, by uuid: one network keeps its uuid, whatever its name."""
+    names = {each.interface.network_uuid: ":".join(each.interface.network) for each in attached}
+    return tuple(sorted(names.values()))
+
+
+def _gateways(addresses: Iterable[InterfaceAddress]) -> Iterator[str]:
+    # Not `gateway`: a pod may request another pod's address as its gateway, which the node must not answer for.
+    for address in addresses:
+        if address.subnet_gateway is not None:
+            yield f"{address.subnet_gateway}/{address.prefix_length}"
+
+
+def _port(interface: VirtualMachineInterface, link: str) -> DesiredPort:
+    return DesiredPort(link, interface.mac, tuple(address.address for address in interface.addresses))
+
+
+def _routed_port(interface: VirtualMachineInterface, link: str) -> RoutedPort:
+    used = (gateway for each in interface.addresses for gateway in (each.gateway, each.subnet_gateway) if gateway)
+    addresses = tuple(address.address for address in interface.addresses)
+    return RoutedPort(link, interface.mac, addresses, tuple(dict.fromkeys(used)))

@@ -1,0 +1,112 @@
+"""Feed of the desired state: computed when somebody asks, a few times per second at most, and not on requests of ADD.
+
+A change of a virtual machine or port only sets a flag and wakes those who wait. The version is a digest of the state:
+equal states have equal versions, also after a restart, so a client that is up to date gets nothing new.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from agent_api.datapath.desired_state import Computation, DesiredNetwork, DesiredState, RoutedPort
+from agent_api.errors import NotReadyError
+from agent_api.waiters import Waiters
+
+INTERVAL = 0.2
+"""Seconds from the end of a computation to the next one."""
+
+_ANY = ""  # the waiters wait for any change
+
+
+class VersionedState(msgspec.Struct, frozen=True, rename="kebab"):
+    """The desired state and its version, an opaque text."""
+
+    version: str
+    networks: tuple[DesiredNetwork, ...]
+    routed: tuple[RoutedPort, ...]
+
+
+class _Served(NamedTuple):
+    version: str
+    body: bytes
+    computation: Computation
+
+
+class DesiredStateFeed:
+    """`compute` returns the current state, `not_ready_reason` why there is none yet; `interval` is in seconds."""
+
+    def __init__(
+        self,
+        compute: Callable[[], Computation],
+        *,
+        not_ready_reason: Callable[[], str | None],
+        interval: float = INTERVAL,
+    ) -> None:
+        self.waiters = Waiters()
+        self.computations = 0
+        self._compute = compute
+        self._not_ready_reason = not_ready_reason
+        self._interval = interval
+        self._is_outdated = True
+        self._next_computation = 0.0  # of the monotonic clock
+        self._served: _Served | None = None
+
+    def changed(self) -> None:
+        """Notes that the state may have changed."""
+        self._is_outdated = True
+        self.waiters.wake(_ANY)
+
+    async def get(self, *, known: str | None, wait: float) -> bytes:
+        """Returns the current `VersionedState` as JSON, as soon as its version is not the known one.
+
+        After `wait` seconds it returns it in any case, or raises NotReadyError if there is none.
+        """
+        served = await self._current()
+        if wait and (served is None or served.version == known):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    while served is None or served.version == known:
+                        await self.waiters.wait(_ANY)
+                        served = await self._current()
+        if served is None:
+            raise NotReadyError(self._not_ready_reason() or "datapath: not computed yet")
+        return served.body
+
+    @property
+    def state(self) -> DesiredState:
+        """The state that was computed last; an empty one before."""
+        return DesiredState((), ()) if self._served is None else self._served.computation.state
+
+    @property
+    def refused(self) -> Mapping[int, tuple[str, ...]]:
+        """The networks refused by the last computation: names by VNI."""
+        return {} if self._served is None else self._served.computation.refused
+
+    async def _current(self) -> _Served | None:
+        if self._not_ready_reason() is not None:
+            return None
+        if self._is_outdated:
+            await asyncio.sleep(max(0.0, self._next_computation - time.monotonic()))
+            if self._is_outdated:  # another request may have computed it meanwhile
+                self._update()
+        return self._served
+
+    def _update(self) -> None:
+        self._is_outdated = False
+        self.computations += 1
+        computation = self._compute()
+        state = computation.state
+        version = hashlib.blake2b(msgspec.json.encode(state), digest_size=16).hexdigest()
+        if (
+            self._served is None
+            or self._served.version != version
+            or self._served.computation.refused != (computation.refused)
+        ):
+            body = msgspec.json.encode(VersionedState(version, state.networks, state.routed))
+            self._served = _Served(version, body, computation)
+        self._next_computation = time.monotonic() + self._interval

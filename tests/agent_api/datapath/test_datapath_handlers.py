@@ -1,0 +1,126 @@
+"""`/datapath` of a running agent: desired state on the Unix socket."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent_api.datapath.kind import Datapath
+from agent_api.handlers import datapath as handlers
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import VirtualMachine
+from tests.agent_api.conftest import StartAgent
+from tests.support.served_agent import ServedAgent, port_of, until
+from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_virtual_machine, sample_interface
+
+
+@pytest.fixture
+async def linux(start_agent: StartAgent) -> ServedAgent:
+    return await start_agent(datapath=Datapath.LINUX)
+
+
+def make_pod(*, vni: int = 5, uid: str = SAMPLE_VM, name: str = "p1") -> VirtualMachine:
+    """A pod with the pod network and a network of this VNI."""
+    interfaces = (sample_interface(), msgspec.structs.replace(left_interface(uid, 1), vni=vni))
+    return make_virtual_machine(name, uid=uid, interfaces=interfaces)
+
+
+async def get(served: ServedAgent, **parameters: str) -> dict[str, Any]:
+    async with served.unix.get("/datapath", params={"wait": "5", **parameters}) as answer:
+        assert answer.status == 200
+        content: dict[str, Any] = await answer.json()
+    return content
+
+
+async def test_a_network_is_served_with_its_pod_and_its_ports_when_they_are_plugged(
+    store: SqliteStore, linux: ServedAgent
+) -> None:
+    empty = await get(linux)
+    assert (empty["networks"], empty["routed"]) == ([], [])
+    pod = make_pod()
+    await store.put_virtual_machine(pod)
+    with_network = await get(linux, version=empty["version"])
+    assert [(network["vni"], network["ports"]) for network in with_network["networks"]] == [(5, [])]
+    ports = [
+        port_of(pod.uuid, interface.uuid, host_ifname=f"tap{index}") for index, interface in enumerate(pod.interfaces)
+    ]
+    await linux.unix.post("/vm", json=ports)
+    plugged = await get(linux, version=with_network["version"])
+    assert [port["link"] for port in plugged["networks"][0]["ports"]] == ["tap1"]
+    assert [port["link"] for port in plugged["routed"]] == ["tap0"]
+    await linux.unix.delete(f"/vm/{pod.uuid}")
+    unplugged = await get(linux, version=plugged["version"])
+    assert unplugged == with_network
+    await store.delete_virtual_machine(pod.uuid)
+    assert await get(linux, version=unplugged["version"]) == empty
+
+
+async def test_a_port_of_another_virtual_machine_is_not_that_of_the_interface(
+    store: SqliteStore, linux: ServedAgent
+) -> None:
+    pod = make_pod()
+    await store.put_virtual_machine(pod)
+    other = "bbbbbbbb-0000-4000-8000-000000000001"
+    await linux.unix.post("/vm", json=port_of(other, pod.interfaces[1].uuid))
+    empty = await get(linux)
+    while not empty["networks"]:
+        empty = await get(linux, version=empty["version"])
+    assert empty["networks"][0]["ports"] == []
+
+
+async def test_two_networks_with_one_vni_are_named_in_the_readiness_and_in_the_log(
+    store: SqliteStore, linux: ServedAgent, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = make_pod()
+    await store.put_virtual_machine(first)
+    state = await get(linux)
+    while not state["networks"]:
+        state = await get(linux, version=state["version"])
+    second = make_pod(uid="cccccccc-0000-4000-8000-000000000001", name="p2")
+    interface = msgspec.structs.replace(second.interfaces[1], network_uuid=SAMPLE_VM, network=("a", "b", "other"))
+    await store.put_virtual_machine(
+        msgspec.structs.replace(second, interfaces=(second.interfaces[0], interface)),
+    )
+    assert (await get(linux, version=state["version"]))["networks"] == []
+    text = "datapath: VNI 5: not connected, several networks have it: "
+    names = "a:b:other, default-domain:k8s-default:k8s-left-pod-network"
+    async with linux.unix.get("/readyz") as answer:
+        assert (await answer.json())["reasons"] == [text + names]
+    assert text + names in caplog.text
+    await store.delete_virtual_machine(second.uuid)
+    await until(lambda: linux.agent.virtual_machines.by_uuid(second.uuid) is None)
+    assert (await get(linux))["networks"]
+    async with linux.unix.get("/readyz") as answer:
+        assert answer.status == 200
+
+
+async def test_it_is_not_served_over_tcp(linux: ServedAgent) -> None:
+    async with linux.tcp.get("/datapath") as answer:
+        assert answer.status == 404
+
+
+async def test_without_a_datapath_there_is_no_such_path(served: ServedAgent) -> None:
+    async with served.unix.get("/datapath") as answer:
+        assert answer.status == 404
+
+
+async def test_waiting_requests_are_limited(linux: ServedAgent) -> None:
+    version = (await get(linux))["version"]
+    feed = linux.agent.datapath.feed if linux.agent.datapath else None
+    assert feed is not None
+    waiting = [asyncio.create_task(get(linux, version=version)) for _ in range(handlers.MAX_WAITING)]
+    await until(lambda: len(feed.waiters) == handlers.MAX_WAITING)
+    async with linux.unix.get("/datapath", params={"wait": "5", "version": version}) as answer:
+        assert answer.status == 503
+        assert "too many waiting requests" in (await answer.json())["error"]
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+@pytest.mark.parametrize("parameters", [{"wait": "soon"}, {"version": ""}])
+async def test_a_wrong_parameter_is_named(linux: ServedAgent, parameters: dict[str, str]) -> None:
+    async with linux.unix.get("/datapath", params=parameters) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"].startswith(f"{next(iter(parameters))}: ")

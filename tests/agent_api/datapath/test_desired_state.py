@@ -1,0 +1,138 @@
+"""The desired state of the datapath, computed from virtual machines and plugged ports."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_api.datapath.desired_state import Computation, DesiredNetwork, desired_state
+from contrail_config.objects import FqName, InterfaceAddress, VirtualMachine, VirtualMachineInterface, network_uuid
+from tests.support.virtual_machines import make_virtual_machine
+
+BLUE, RED = ("default-domain", "k8s-shop", "blue"), ("default-domain", "k8s-shop", "red")
+
+
+def interface_in(network: FqName, number: int, **fields: Any) -> VirtualMachineInterface:
+    """The interface of this number in a network with two subnets of one family each."""
+    values: dict[str, Any] = {
+        "uuid": f"{network[2]}-{number}",
+        "mac": f"02:00:00:00:00:{number:02x}",
+        "network_uuid": network_uuid(network),
+        "network": network,
+        "addresses": (
+            InterfaceAddress(f"10.1.0.{number}", 24, "10.1.0.1", subnet_gateway="10.1.0.1"),
+            InterfaceAddress(f"fd00::{number:x}", 64, "fd00::1", subnet_gateway="fd00::1"),
+        ),
+        "vni": 5,
+    }
+    return VirtualMachineInterface(**values | fields)
+
+
+def make_pod(*interfaces: VirtualMachineInterface) -> VirtualMachine:
+    """A pod with the pod network, without a VNI, at index 0."""
+    pod = make_virtual_machine()
+    return msgspec.structs.replace(pod, interfaces=(*pod.interfaces, *interfaces))
+
+
+def computed(*pods: VirtualMachine, plugged: Mapping[str, str] | None = None) -> Computation:
+    """The state with these host ends by interface uuid."""
+    return desired_state(pods, lambda _, interface: (plugged or {}).get(interface.uuid))
+
+
+def only_network(computation: Computation) -> DesiredNetwork:
+    (network,) = computation.state.networks
+    return network
+
+
+def test_a_network_exists_with_its_first_virtual_machine_and_a_port_once_it_is_plugged() -> None:
+    pods = (make_pod(interface_in(BLUE, 7)), make_pod(interface_in(BLUE, 8)))
+    assert only_network(computed(*pods)).ports == ()
+    (port,) = only_network(computed(*pods, plugged={"blue-8": "tap8"})).ports
+    assert msgspec.to_builtins(port) == {
+        "link": "tap8",
+        "mac": "02:00:00:00:00:08",
+        "addresses": ("10.1.0.8", "fd00::8"),
+    }
+
+
+def test_the_keys_of_a_network_are_those_of_the_wire() -> None:
+    network = only_network(computed(make_pod(interface_in(BLUE, 7, mtu=1400)), plugged={"blue-7": "tap7"}))
+    assert msgspec.json.encode(network) == (
+        b'{"vni":5,"mtu":1400,"gateways":["10.1.0.1/24","fd00::1/64"],"snat":false,"forwarding":false,'
+        b'"ports":[{"link":"tap7","mac":"02:00:00:00:00:07","addresses":["10.1.0.7","fd00::7"]}]}'
+    )
+
+
+def test_the_mtu_of_a_network_is_the_lowest_of_its_interfaces() -> None:
+    pods = (make_pod(interface_in(BLUE, 7, mtu=9000)), make_pod(interface_in(BLUE, 8, mtu=1450)))
+    assert only_network(computed(*pods)).mtu == 1450
+
+
+def test_one_interface_with_a_fabric_setting_is_enough() -> None:
+    pods = (make_pod(interface_in(BLUE, 7, ip_fabric_snat=True)), make_pod(interface_in(BLUE, 8)))
+    network = only_network(computed(*pods))
+    assert (network.snat, network.forwarding) == (True, False)
+
+
+def test_the_node_does_not_answer_for_a_gateway_that_a_pod_requested() -> None:
+    requested = InterfaceAddress("10.1.0.7", 24, "10.1.0.66", subnet_gateway="10.1.0.1")
+    without = InterfaceAddress("fd00::7", 64, "fd00::66")
+    network = only_network(computed(make_pod(interface_in(BLUE, 7, addresses=(requested, without)))))
+    assert network.gateways == ("10.1.0.1/24",)
+
+
+def test_gateways_of_all_subnets_are_listed_once() -> None:
+    other = InterfaceAddress("10.2.0.9", 16, "10.2.0.1", subnet_gateway="10.2.0.1")
+    pods = [make_pod(interface_in(BLUE, number)) for number in (7, 8)]
+    pods.append(make_pod(interface_in(BLUE, 9, addresses=(other,))))
+    assert only_network(computed(*pods)).gateways == ("10.1.0.1/24", "10.2.0.1/16", "fd00::1/64")
+
+
+def test_an_interface_without_vni_is_not_connected() -> None:
+    assert computed(make_pod(interface_in(BLUE, 7, vni=0)), plugged={"blue-7": "tap7"}).state.networks == ()
+
+
+def test_index_0_is_routed_once_it_is_plugged() -> None:
+    pod = make_pod(interface_in(BLUE, 7))
+    first = pod.interfaces[0]
+    assert computed(pod).state.routed == ()
+    (port,) = computed(pod, plugged={first.uuid: "tap0"}).state.routed
+    assert (port.link, port.mac) == ("tap0", first.mac)
+    assert port.addresses == (first.addresses[0].address,)
+    assert port.gateways == ("10.47.255.254",)
+
+
+def test_a_network_at_index_0_is_routed_and_no_network() -> None:
+    pod = make_virtual_machine(interfaces=(interface_in(BLUE, 7),))
+    computation = computed(pod, plugged={"blue-7": "tap7"})
+    assert computation.state.networks == ()
+    assert computation.state.routed[0].gateways == ("10.1.0.1", "fd00::1")
+
+
+def test_two_networks_with_one_vni_are_both_left_out_and_named() -> None:
+    pods = (make_pod(interface_in(BLUE, 7)), make_pod(interface_in(RED, 8)), make_pod(interface_in(BLUE, 9, vni=6)))
+    computation = computed(*pods, plugged={"blue-7": "tap7", "red-8": "tap8"})
+    assert [network.vni for network in computation.state.networks] == [6]
+    assert computation.refused == {5: ("default-domain:k8s-shop:blue", "default-domain:k8s-shop:red")}
+
+
+@given(st.lists(st.tuples(st.sampled_from([BLUE, RED]), st.booleans()), max_size=6), st.permutations(range(6)))
+def test_the_state_does_not_depend_on_the_order_of_virtual_machines(
+    wanted: list[tuple[FqName, bool]], order: list[int]
+) -> None:
+    pods = [
+        make_pod(interface_in(network, number, vni=5 if network == BLUE else 6))
+        for number, (network, _) in enumerate(wanted)
+    ]
+    plugged = {
+        pod.interfaces[index].uuid: f"tap{number}-{index}"
+        for number, (pod, (_, is_plugged)) in enumerate(zip(pods, wanted, strict=True))
+        if is_plugged
+        for index in (0, 1)
+    }
+    shuffled = [pods[number] for number in order if number < len(pods)]
+    assert computed(*shuffled, plugged=plugged) == computed(*pods, plugged=plugged)
+    links = [port.link for network in computed(*pods, plugged=plugged).state.networks for port in network.ports]
+    assert sorted(links) == sorted(link for link in plugged.values() if link.endswith("-1"))
