@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import LEVELS, Log
 from cni_contrail.node_file import read_node_file
@@ -50,6 +51,7 @@ class Settings(NamedTuple):
     config_dir: str = "/var/lib/contrail/ports/vm"
     state_dir: str = "/run/contrail/cni"
     sysctl_dir: str = "/proc/sys"
+    netns_dir: str = DIRECTORY
     vif_type: str = "veth"
     parent_interface: str = "eth0"
     mtu: int = 1500
@@ -235,6 +237,7 @@ _READERS: Mapping[str, Callable[[object], Any]] = {
     "config-dir": _path,
     "state-dir": _path,
     "sysctl-dir": _path,
+    "netns-dir": _path,
     "vif-type": _choice("veth", "macvlan"),
     "parent-interface": _link_name,
     "mtu": _whole(68, 65535),  # 68 is the minimum of IPv4

@@ -91,6 +91,10 @@ def create_links(request: Request, netns: int, record: Record) -> int:
 
             make_links(request.node, netns, record)
             return record.sandbox_id
+        if record.in_networks:
+            from cni_contrail.commands.networks import make_in_networks  # only where a datapath is
+
+            return make_in_networks(request.node, netns, plans)
         with request.node.phase("make"):
             return make_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
     except LinkExistsError as error:

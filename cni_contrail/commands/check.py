@@ -66,7 +66,8 @@ def _isolate(request: Request, record: Record) -> None:
 
 def _check_interfaces(request: Request, netns: int, plans: Sequence[InterfacePlan]) -> list[str]:
     try:
-        return check_interfaces(netns, plans, request.node.context.interruption.check)
+        checkpoint, netns_dir = request.node.context.interruption.check, request.node.settings.netns_dir
+        return check_interfaces(netns, plans, checkpoint, netns_dir=netns_dir)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
 

@@ -31,7 +31,7 @@ def detach(
     """
     _mark_unfinished(node, record)
     if record.interfaces:
-        _remove_links(node, record)
+        _remove_links(node, record, sandbox)
         _clean_sandbox(node, record, sandbox)
     remove_record(node, record, notify=notify)
 
@@ -43,20 +43,33 @@ def remove_record(node: NodeServices, record: Record, *, notify: Callable[[Notif
     node.attachments.remove(record)
 
 
-def _remove_links(node: NodeServices, record: Record) -> None:
+def _remove_links(node: NodeServices, record: Record, sandbox: Sandbox | None) -> None:
     if record.is_nested:
         from cni_contrail.commands.nested import remove_links as remove_nested_links  # few nodes need it
 
         remove_nested_links(node, record)
     else:
-        remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
+        netns = _opened(sandbox) if record.in_networks else None
+        try:
+            remove_host_links(node, record.host_links(), netns)
+        finally:
+            if netns is not None:
+                os.close(netns)
 
 
-def remove_host_links(node: NodeServices, links: list[HostLink]) -> None:
+def _opened(sandbox: Sandbox | None) -> int | None:
+    """Opens the sandbox; None if there is none any more."""
+    try:
+        return sandbox.open() if sandbox is not None and sandbox.path else None
+    except NetnsError:
+        return None
+
+
+def remove_host_links(node: NodeServices, links: list[HostLink], sandbox: int | None = None) -> None:
     """Removes those that exist and have our alias; raises `PluginError` with code 104."""
     try:
         with node.phase("remove"):
-            foreign = remove_links(links)
+            foreign = remove_links(links, netns_dir=node.settings.netns_dir, sandbox=sandbox)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
     for name in foreign:

@@ -17,9 +17,9 @@ from cni_contrail.commands.detach import detach
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.errors import PluginError
 from cni_contrail.link.errors import LinkError
-from cni_contrail.link.lookup import any_exists
 from cni_contrail.link.netns import is_netns, own_netns_identity
 from cni_contrail.link.netns_ids import netns_exists
+from cni_contrail.link.remove import any_exists
 from cni_contrail.state.files import file_name
 from cni_contrail.state.records import Record
 
@@ -87,18 +87,18 @@ def _sweep_container(node: NodeServices, container: str) -> int:
 def _is_orphaned(node: NodeServices, record: Record) -> bool:
     return (
         record.host_netns == own_netns_identity()
-        and not _has_links(record)
+        and not _has_links(node, record)
         and not _has_sandbox(node, record)
         and not node.attachments.is_in_progress(record)
     )
 
 
-def _has_links(record: Record) -> bool:
+def _has_links(node: NodeServices, record: Record) -> bool:
     if record.is_nested:
         from cni_contrail.commands.nested import has_links  # few nodes need it
 
         return has_links(record)
-    return any_exists(each.plan.host_name for each in record.interfaces)
+    return any_exists(record.host_links(), netns_dir=node.settings.netns_dir)
 
 
 def _has_sandbox(node: NodeServices, record: Record) -> bool:
@@ -112,7 +112,7 @@ def _id_is_reused(node: NodeServices, record: Record) -> bool:
     """Whether the netns ID now belongs to the sandbox of another container's attachment that has links."""
     others = (name for name in node.attachments.containers() if name != file_name(record.container_id))
     return any(
-        other.sandbox_id == record.sandbox_id and other.host_netns == record.host_netns and _has_links(other)
+        other.sandbox_id == record.sandbox_id and other.host_netns == record.host_netns and _has_links(node, other)
         for name in others
         for other in node.attachments.of_container(name)
     )

@@ -25,7 +25,8 @@ def detach_unrecorded(request: Request) -> None:
     if request.node.settings.nested_parent:
         _detach_macvlans(request, prefix)
     recorded = _recorded_links(request)
-    unrecorded = [link for link in _links(prefix) if link.host_name not in recorded and _is_of_call(request, link)]
+    found = _links(request, prefix)
+    unrecorded = [link for link in found if link.host_name not in recorded and _is_of_call(request, link)]
     if not unrecorded:
         return
     remove_host_links(request.node, unrecorded)
@@ -44,9 +45,9 @@ def _detach_macvlans(request: Request, prefix: str) -> None:
         request.node.log.warning(f"detached {', '.join(names)}: the record was lost")
 
 
-def _links(prefix: str) -> list[HostLink]:
+def _links(request: Request, prefix: str) -> list[HostLink]:
     try:
-        return links_by_alias_prefix(prefix)
+        return links_by_alias_prefix(prefix, netns_dir=request.node.settings.netns_dir)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 _BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120)  # seconds
 _COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION")
 _WHOLE = "whole"
-_PHASES = ("queue", "list", "make", "plug", "remove", "tell", _WHOLE)
+_PHASES = ("queue", "list", "make", "connect", "plug", "remove", "tell", _WHOLE)
 _NO_LIMIT: AbstractContextManager[object] = nullcontext()
 
 

@@ -10,6 +10,7 @@ import struct
 
 from cni_contrail.datapath.desired import GATEWAY_MAC
 from cni_contrail.link.addresses import packed
+from cni_contrail.link.bridge_port import BRIDGE, PORT_SETTINGS, packed_master, parse_master
 from cni_contrail.link.links import LinkInfo, LinkRef, packed_mac, packed_mtu, packed_name
 from cni_contrail.link.message import (
     CREATE,
@@ -19,13 +20,8 @@ from cni_contrail.link.message import (
     attribute,
     attributes,
     nested,
-    number,
-    unpack_number,
 )
 from cni_contrail.link.named_tuple import NamedTuple
-
-BRIDGE = LinkRef("br0", 2)
-"""Each network's bridge. Its index is given at creation: the first after the loopback's."""
 
 _RTM_NEWLINK = 16
 _RTM_NEWNEIGH, _RTM_DELNEIGH, _RTM_GETNEIGH = 28, 29, 30
@@ -37,9 +33,8 @@ _UP = 0x1
 _AF_BRIDGE = 7
 
 _IFLA_ADDRESS = 1
-_IFLA_MASTER = 10
 _IFLA_LINKINFO = 18
-_IFLA_INFO_KIND, _IFLA_INFO_DATA, _IFLA_INFO_SLAVE_KIND, _IFLA_INFO_SLAVE_DATA = 1, 2, 4, 5
+_IFLA_INFO_KIND, _IFLA_INFO_DATA, _IFLA_INFO_SLAVE_DATA = 1, 2, 5
 _IFLA_BR_MCAST_SNOOPING = 23
 _IFLA_BR_NF_CALL = (36, 37, 38)  # IPTABLES, IP6TABLES, ARPTABLES
 _IFLA_BRPORT_LEARNING, _IFLA_BRPORT_UNICAST_FLOOD = 8, 9
@@ -55,15 +50,6 @@ _BRIDGE_KIND = nested(
         _IFLA_INFO_DATA,
         attribute(_IFLA_BR_MCAST_SNOOPING, _OFF),
         *(attribute(kind, _OFF) for kind in _IFLA_BR_NF_CALL),
-    ),
-)
-_PORT = nested(
-    _IFLA_LINKINFO,
-    attribute(_IFLA_INFO_SLAVE_KIND, b"bridge"),
-    nested(
-        _IFLA_INFO_SLAVE_DATA,
-        attribute(_IFLA_BRPORT_LEARNING, _OFF),
-        attribute(_IFLA_BRPORT_UNICAST_FLOOD, _OFF),
     ),
 )
 
@@ -104,11 +90,6 @@ def set_bridge(found: LinkInfo, mtu: int) -> NetlinkRequest:
     return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set bridge {found.name}")
 
 
-def packed_master() -> bytes:
-    """Returns the attribute that makes a link a port of the bridge."""
-    return number(_IFLA_MASTER, BRIDGE.ifindex)
-
-
 def set_port(port: LinkRef) -> NetlinkRequest:
     """Requests a link to be an unlearning port of the bridge that gets no frames for unknown MACs."""
     body = _INFO.pack(0, 0, port.ifindex, 0, 0) + packed_master()
@@ -117,7 +98,9 @@ def set_port(port: LinkRef) -> NetlinkRequest:
 
 def set_port_flags(port: LinkRef) -> NetlinkRequest:
     """Requests a port of the bridge not to learn MACs, and to get no frames for unknown ones."""
-    return NetlinkRequest(_RTM_NEWLINK, 0, _INFO.pack(0, 0, port.ifindex, 0, 0) + _PORT, f"set port {port.name}")
+    return NetlinkRequest(
+        _RTM_NEWLINK, 0, _INFO.pack(0, 0, port.ifindex, 0, 0) + PORT_SETTINGS, f"set port {port.name}"
+    )
 
 
 def parse_port(body: bytes) -> PortInfo:
@@ -126,7 +109,7 @@ def parse_port(body: bytes) -> PortInfo:
     info = attributes(values.get(_IFLA_LINKINFO, b""))
     settings = attributes(info.get(_IFLA_INFO_SLAVE_DATA, b""))
     return PortInfo(
-        master=unpack_number(values[_IFLA_MASTER]) if _IFLA_MASTER in values else 0,
+        master=parse_master(body),
         has_settings=settings.get(_IFLA_BRPORT_LEARNING) == _OFF and settings.get(_IFLA_BRPORT_UNICAST_FLOOD) == _OFF,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from cni_contrail.datapath.bridge import BRIDGE
+from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import SysctlError
 from cni_contrail.link.sysctls import ensure_setting
 

@@ -11,15 +11,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import re
 import threading
 from collections.abc import Callable
 
 from cni_contrail.link.errors import NetnsError
+from cni_contrail.link.host_side import DIRECTORY, network_namespaces
 from cni_contrail.link.netns import open_netns
 
-DIRECTORY = "/run/netns"
-_NAME = re.compile(r"contrail-([1-9][0-9]{0,7})")
 _MS_BIND, _MS_REC, _MS_SHARED = 0x1000, 0x4000, 0x100000
 _MNT_DETACH = 2
 _CLONE_NEWNET = 0x40000000
@@ -29,6 +27,11 @@ _OWN = "/proc/thread-self/ns/net"
 def name_of(vni: int) -> str:
     """Returns the name of a network's namespace."""
     return f"contrail-{vni}"
+
+
+def vni_of(name: str) -> int:
+    """Returns the number of the network of a namespace."""
+    return int(name.rpartition("-")[2])
 
 
 class Namespaces:
@@ -43,11 +46,7 @@ class Namespaces:
 
     def existing(self) -> set[int]:
         """Returns the numbers of the networks that have a namespace, or a leftover of one."""
-        try:
-            names = os.listdir(self._directory)
-        except FileNotFoundError:
-            return set()
-        return {int(match[1]) for name in names if (match := _NAME.fullmatch(name))}
+        return {vni_of(name) for name in network_namespaces(self._directory)}
 
     def open(self, vni: int) -> int:
         """Returns a descriptor of the network's namespace, which the caller closes; creates it if needed."""
@@ -57,6 +56,13 @@ class Namespaces:
             # Missing, or the mount is gone (a file remains): nothing in it can be reached any more.
             self._create(vni)
         return open_netns(self.path(vni))
+
+    def is_current(self, vni: int, netns: int) -> bool:
+        """Returns whether the descriptor is still that of the network's namespace."""
+        try:
+            return os.path.samestat(os.fstat(netns), os.stat(self.path(vni)))
+        except OSError:
+            return False
 
     def delete(self, vni: int) -> None:
         """Removes the mount; the namespace goes with its last user. Idempotent."""

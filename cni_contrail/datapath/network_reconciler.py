@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cni_contrail.datapath import bridge, filter_rules
-from cni_contrail.datapath.bridge import BRIDGE
 from cni_contrail.datapath.desired import GATEWAY_MAC, Network
 from cni_contrail.datapath.entries import Source, entries_of
 from cni_contrail.datapath.namespace_settings import configure_bridge, configure_namespace
@@ -17,6 +16,7 @@ from cni_contrail.datapath.network_state import NetworkState, index_of, read_net
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.plan import Plan, plan
 from cni_contrail.link.addresses import add_address, remove_address
+from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef, set_up
 from cni_contrail.link.message import NetlinkRequest
@@ -33,8 +33,13 @@ class Reconciled(NamedTuple):
     missing: frozenset[str]
 
 
-def reconcile_network(netns_fd: int, network: Network, *, sysctl_dir: str = "/proc/sys") -> Reconciled:
+def reconcile_network(
+    netns_fd: int, network: Network, *, sysctl_dir: str = "/proc/sys", removes: bool = True
+) -> Reconciled:
     """Brings the network in the namespace `netns_fd` to its desired state.
+
+    Without `removes` it only adds what is missing: the caller knows a part of the desired state. The caller holds the
+    network's lock (`network_lock`).
 
     Raises KernelError, NetnsError or SysctlError, each a LinkError; the next call continues where this one ended.
     """
@@ -54,6 +59,8 @@ def reconcile_network(netns_fd: int, network: Network, *, sysctl_dir: str = "/pr
             state.entries,
             unknown=(state.ports | state.other_links) - wanted,
         )
+        if not removes:
+            difference = difference.without_removals()
         changes += _apply(kernel, filters, state, difference)
         return Reconciled(changes, frozenset(wanted - state.indexes.keys()))
 

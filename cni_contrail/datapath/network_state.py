@@ -7,11 +7,11 @@ import struct
 
 from cni_contrail.datapath import bridge, filter_rules
 from cni_contrail.datapath import nftables_messages as nft
-from cni_contrail.datapath.bridge import BRIDGE
 from cni_contrail.datapath.entries import Entries, Source
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.link import links
 from cni_contrail.link.addresses import dump_addresses, parse_address
+from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkInfo

@@ -63,6 +63,11 @@ def new_table(table: str) -> NetlinkRequest:
     return _request(_NEW_TABLE, CREATE, _text(1, table), what=f"create table {table}")
 
 
+def get_table(table: str) -> NetlinkRequest:
+    """Requests a table of the bridge family; ENOENT if there is none."""
+    return _request(_GET_TABLE, 0, _text(1, table), what=f"find table {table}")
+
+
 def delete_table(table: str) -> NetlinkRequest:
     """Requests to delete a table and everything in it."""
     return _request(_DELETE_TABLE, 0, _text(1, table), what=f"delete table {table}")

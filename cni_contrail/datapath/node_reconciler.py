@@ -10,16 +10,16 @@ Not promised: that a network without a desired state was ours. The names of name
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from cni_contrail.datapath.bridge import BRIDGE
 from cni_contrail.datapath.desired import Network
 from cni_contrail.datapath.namespaces import Namespaces
+from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
 from cni_contrail.link import links
+from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.exchange import open_route_socket
 from cni_contrail.link.named_tuple import NamedTuple
@@ -73,11 +73,8 @@ class NodeReconciler:
 
     def _try_network(self, network: Network, outcome: NodeOutcome) -> None:
         try:
-            netns = self._namespaces.open(network.vni)
-            try:
+            with locked_network(self._namespaces, network.vni) as netns:
                 result = reconcile_network(netns, network, sysctl_dir=self._sysctl_dir)
-            finally:
-                os.close(netns)
         except LinkError as error:
             outcome.problems[network.vni] = str(error)
         else:
@@ -93,18 +90,16 @@ class NodeReconciler:
 
     def _try_to_remove(self, vni: int, outcome: NodeOutcome) -> None:
         try:
-            if not self._has_ports(vni):
+            with locked_network(self._namespaces, vni) as netns:
+                if self._has_ports(netns):
+                    return
                 self._namespaces.delete(vni)
-                del self._stale_since[vni]
-                outcome.removed.add(vni)
+            del self._stale_since[vni]
+            outcome.removed.add(vni)
         except LinkError as error:
             outcome.problems[vni] = str(error)
 
-    def _has_ports(self, vni: int) -> bool:
-        netns = self._namespaces.open(vni)
-        try:
-            with open_route_socket(netns) as kernel:
-                names = {links.parse_link(body).name for body in kernel.dump(links.dump())}
-        finally:
-            os.close(netns)
+    def _has_ports(self, netns: int) -> bool:
+        with open_route_socket(netns) as kernel:
+            names = {links.parse_link(body).name for body in kernel.dump(links.dump())}
         return not names <= _OWN_LINKS

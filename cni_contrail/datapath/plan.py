@@ -25,6 +25,15 @@ class Plan(NamedTuple):
     remove_gateways: frozenset[Address]
     remove_sources: frozenset[Source]
 
+    def without_removals(self) -> Plan:
+        """Returns what is to be added or replaced."""
+        return self._replace(
+            remove_neighbours=frozenset(),
+            remove_forwarding={},
+            remove_gateways=frozenset(),
+            remove_sources=frozenset(),
+        )
+
     def is_empty(self) -> bool:
         """Returns whether the kernel already has the desired entries."""
         return not any(self)

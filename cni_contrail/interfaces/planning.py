@@ -43,10 +43,20 @@ def plan_interfaces(
             routes=interface.routes,
             defaults=defaults.get(interface.uuid, ()),
             source_routing=_source_routing(interface, overlapping) if overlapping else (),
+            namespace=interface.namespace,
+            gateways=_gateways(interface) if interface.namespace or interface.routed else (),
+            routed=interface.routed,
         )
         for interface, name in zip(chosen, names, strict=True)
     ]
     return _nested(plans, chosen, parent) if parent else plans
+
+
+def _gateways(interface: ServedInterface) -> tuple[Address, ...]:
+    """Returns the gateways of the interface's subnets, with the prefix lengths of these."""
+    return tuple(
+        Address(each.gateway, each.address.prefix_length) for each in interface.addresses or () if each.gateway
+    )
 
 
 def _nested(plans: Sequence[InterfacePlan], chosen: Sequence[ServedInterface], parent: str) -> list[InterfacePlan]:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.fields import UUID, Fields
+from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.host_side import is_network_name
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, Route
 from cni_contrail.quoting import quoted
@@ -47,7 +49,9 @@ class ServedInterface(NamedTuple):
     """One interface of a pod, at `position` (from 0) of `total`: the two numbers of its index.
 
     `addresses` is None until the Contrail vrouter agent reports them; `mtu` is in bytes, None if the plugin's settings
-    apply. `vlan_id` is as the agent states it, whatever that is: only nested mode needs one.
+    apply. `namespace` is that of its network where a datapath connects the interface to the network's bridge; `routed`:
+    the datapath routes it in the host's namespace. `vlan_id` is as the agent states it, whatever that is: only nested
+    mode needs one.
     """
 
     uuid: str
@@ -61,6 +65,8 @@ class ServedInterface(NamedTuple):
     mtu: int | None
     routes: tuple[Route, ...]
     vlan_id: object = None
+    namespace: str = ""
+    routed: bool = False
 
     def __str__(self) -> str:
         return f"{self.position} ({self.annotations.get('nad') or self.annotations.get('network')}, {self.uuid})"
@@ -183,7 +189,20 @@ def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedIn
         mtu=fields.number("mtu", 68, 65535) if fields.has("mtu") else None,
         routes=fields.routes("routes"),
         vlan_id=fields.raw("vlan-id"),
+        namespace=_network_namespace(fields),
+        routed=fields.raw("routed") is True,
     )
+
+
+def _network_namespace(fields: Fields) -> str:
+    if not fields.has("network-namespace"):
+        return ""
+    if fields.raw("bridge") != BRIDGE.name:
+        raise fields.malformed("bridge", f"{BRIDGE.name}, beside network-namespace")
+    namespace = fields.text("network-namespace")
+    if not is_network_name(namespace):
+        raise fields.malformed("network-namespace", "contrail-<vni>")
+    return namespace
 
 
 def _position(interface: ServedInterface) -> int:

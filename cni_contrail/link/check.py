@@ -12,9 +12,11 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from cni_contrail.link.addresses import packed
+from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.observe import Observed, observe
+from cni_contrail.link.observe import HostEnd, Observed, observe
 from cni_contrail.link.plan import InterfacePlan, Route
 from cni_contrail.link.routes import UNICAST, packed_destination
 from cni_contrail.link.source_routing import table_routes, wanted_rule
@@ -39,7 +41,11 @@ class _Index(NamedTuple):
 
 
 def check_interfaces(
-    netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[[], None] = lambda: None
+    netns_fd: int,
+    plans: Sequence[InterfacePlan],
+    checkpoint: Callable[[], None] = lambda: None,
+    *,
+    netns_dir: str = DIRECTORY,
 ) -> list[str]:
     """Returns one sentence for each difference between the plans and the kernel.
 
@@ -48,7 +54,7 @@ def check_interfaces(
     """
     found: list[str] = []
     for _ in range(_ATTEMPTS):
-        index = _indexed(observe(netns_fd, plans, checkpoint))
+        index = _indexed(observe(netns_fd, plans, checkpoint, netns_dir))
         found = []
         for plan in plans:
             checkpoint()
@@ -95,8 +101,10 @@ def _host_side(plan: InterfacePlan, sandbox_end: LinkInfo | None, index: _Index)
     if host_end is None:
         yield f"The host end {plan.host_name} of {plan.name} does not exist."
         return
-    yield from _host_end(plan, host_end)
-    if sandbox_end is not None and not _paired(host_end, sandbox_end, index.observed.sandbox_id):
+    yield from _host_end(plan, host_end.link)
+    if plan.namespace and host_end.master != BRIDGE.ifindex:
+        yield f"{plan.host_name} is not a port of bridge {BRIDGE.name} in network namespace {plan.namespace}."
+    if sandbox_end is not None and not _paired(host_end, sandbox_end):
         yield f"{plan.name} and {plan.host_name} are not the two ends of one veth pair."
 
 
@@ -121,9 +129,10 @@ def _either_end(link: LinkInfo, kind: str) -> Iterator[str]:
         yield f"{link.name} is down."
 
 
-def _paired(host_end: LinkInfo, sandbox_end: LinkInfo, sandbox_id: int) -> bool:
-    actual = (host_end.peer_index, sandbox_end.peer_index, host_end.peer_netns_id)
-    return actual == (sandbox_end.ifindex, host_end.ifindex, sandbox_id)
+def _paired(host_end: HostEnd, sandbox_end: LinkInfo) -> bool:
+    link = host_end.link
+    actual = (link.peer_index, sandbox_end.peer_index, link.peer_netns_id)
+    return actual == (sandbox_end.ifindex, link.ifindex, host_end.sandbox_id)
 
 
 def _addresses(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterator[str]:

@@ -109,12 +109,13 @@ class LinkInfo(NamedTuple):
     peer_netns_id: int
 
 
-def create_pair(plan: InterfacePlan, netns_fd: int) -> NetlinkRequest:
+def create_pair(plan: InterfacePlan, netns_fd: int, master: bytes = b"") -> NetlinkRequest:
     """Requests the veth pair of the plan, created in its final form: the host end here, the other end in `netns_fd`.
 
     One message sets names, MACs and MTU, so that no observer sees an intermediate state. (udev renames links, and
     changes MACs that the kernel chose.) Each end has one queue per direction: by default the kernel allocates one per
-    processor, uses only one, and needs as long for that as for everything else.
+    processor, uses only one, and needs as long for that as for everything else. `master` is the attribute of the bridge
+    that the host end becomes a port of (`bridge_port.packed_master`).
     """
     # Neither end is created up: its sysctls must be set first, and the kernel rejects IFF_UP for the peer (ENOTCONN).
     # A moved link waits for an RCU grace period (20 ms), so the peer is created in the sandbox right away.
@@ -122,7 +123,7 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> NetlinkRequest:
     inner = packed_name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac)) + sizes
     peer = _NO_INDEX + inner + number(_IFLA_NET_NS_FD, netns_fd)
     pair = nested(_IFLA_LINKINFO, _VETH, nested(_IFLA_INFO_DATA, nested(_VETH_INFO_PEER, peer)))
-    host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _random_mac()) + sizes
+    host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _random_mac()) + sizes + master
     body = _NO_INDEX + host + pair
     what = f"{plan.name}: create the link with MAC {plan.mac} and MTU {plan.mtu}"
     return NetlinkRequest(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, what)

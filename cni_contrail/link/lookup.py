@@ -11,7 +11,6 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterable
 
 from cni_contrail.deadline import Deadline
 from cni_contrail.link import links
@@ -32,12 +31,6 @@ def index_of(kernel: RouteSocket, name: str) -> int | None:
     """Returns the index of a link, None if there is no link of this name."""
     answer = _ioctl(kernel, _SIOCGIFINDEX, _WITH_INDEX.pack(name.encode(), 0), f"find link {name}")
     return None if answer is None else int(_WITH_INDEX.unpack(answer)[1])
-
-
-def any_exists(names: Iterable[str]) -> bool:
-    """Returns whether any of these links exists in the calling thread's namespace; raises KernelError."""
-    with RouteSocket() as kernel:
-        return any(index_of(kernel, name) is not None for name in names)
 
 
 def name_of(kernel: RouteSocket, index: int) -> str | None:

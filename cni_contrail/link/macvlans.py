@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from cni_contrail.link import links, vlan_messages
 from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError, NotReadyError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
+from cni_contrail.link.host_side import NO_NETWORKS, HostSides
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of
 from cni_contrail.link.make import checked_plans, finish_sandbox_ends
@@ -42,7 +43,8 @@ def make_macvlans(
     Raises ParentNotFoundError, NotReadyError, and what `make.make_interfaces` raises.
     """
     sysctls = checked_plans(plans, sysctl_dir)
-    with RouteSocket() as host:
+    with HostSides(NO_NETWORKS) as hosts:
+        host = hosts.of("")
         with locks(plans):
             try:
                 _create(host, netns_fd, plans, sysctls)
@@ -51,7 +53,7 @@ def make_macvlans(
                 raise
         try:
             _name(netns_fd, plans)
-            finish_sandbox_ends(host, netns_fd, plans, sysctls)
+            finish_sandbox_ends(hosts, netns_fd, plans, sysctls)
         except BaseException as error:
             _undo(host, netns_id, plans, locks(plans), error)
             if isinstance(error, KernelError) and error.errno == errno.EADDRINUSE:

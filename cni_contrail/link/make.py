@@ -2,8 +2,8 @@
 
 All interfaces go through each step together, since a step costs one kernel exchange however many interfaces there are:
 
-1. Host: creates the veth pairs, with the other end directly in the sandbox, in the order of the plans, so that the link
-   indexes have the same order.
+1. Host: creates the veth pairs, each in the namespace of its host end and with the other end directly in the sandbox,
+   in the order of the plans, so that the link indexes have the same order.
 2. Host: sets sysctls, then alias and up. The host end is up first, so that the sandbox end has a carrier, and can send,
    as soon as it is up itself.
 3. Sandbox: sets sysctls; then sets links up and adds addresses, and behind all addresses the routes, and rules where
@@ -18,26 +18,36 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cni_contrail.link import links
 from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, packed, packed_with_length, parse_ready_address
+from cni_contrail.link.bridge_port import packed_master, set_bridged_end
 from cni_contrail.link.defaults import install_defaults
 from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
+from cni_contrail.link.host_side import NO_NETWORKS, HostSides
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of, refresh_carrier
 from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.netns import InNetns
-from cni_contrail.link.netns_ids import get_netns_id, parse_netns_id
+from cni_contrail.link.netns_ids import assign_netns_id, get_netns_id, parse_netns_id
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import delete_links
 from cni_contrail.link.routes import add_route, packed_destination
 from cni_contrail.link.sysctls import Sysctls
 
 
-def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> int:
+def make_interfaces(
+    netns_fd: int,
+    plans: Sequence[InterfacePlan],
+    *,
+    sysctl_dir: str = "/proc/sys",
+    networks: Mapping[str, int] = NO_NETWORKS,
+) -> int:
     """Creates all interfaces of the plans between the host's namespace and the sandbox `netns_fd`, or none.
+
+    `networks` are descriptors of the network namespaces that the plans name; each has its bridge.
 
     Returns the namespace ID by which the host's namespace now knows the sandbox (see `netns_ids`).
 
@@ -45,13 +55,13 @@ def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir
     KernelError or LinkError; the message names interface, step and cause. Whatever was created is deleted again.
     """
     sysctls = checked_plans(plans, sysctl_dir)
-    with RouteSocket() as host:
-        _create(host, netns_fd, plans)
+    with HostSides(networks) as hosts:
+        _create(hosts, netns_fd, plans)
         try:
-            sandbox_id = _finish_host_ends(host, netns_fd, plans, sysctls)
-            finish_sandbox_ends(host, netns_fd, plans, sysctls)
+            sandbox_id = _finish_host_ends(hosts, netns_fd, plans, sysctls)
+            finish_sandbox_ends(hosts, netns_fd, plans, sysctls)
         except BaseException as error:
-            _delete(host, plans, error)
+            _delete(hosts, plans, error)
             raise
     return sandbox_id
 
@@ -62,8 +72,8 @@ def configure_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysct
     Raises as `make_interfaces` does, but undoes nothing: the caller removes the links.
     """
     sysctls = checked_plans(plans, sysctl_dir)
-    with RouteSocket() as host:
-        finish_sandbox_ends(host, netns_fd, plans, sysctls)
+    with HostSides(NO_NETWORKS) as hosts:
+        finish_sandbox_ends(hosts, netns_fd, plans, sysctls)
 
 
 def checked_plans(plans: Sequence[InterfacePlan], sysctl_dir: str) -> Sysctls:
@@ -95,15 +105,21 @@ def _check_encoding(plan: InterfacePlan) -> None:
         raise LinkError(f"{plan.name}: {error}") from error
 
 
-def _create(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan]) -> None:
-    errors = host.execute([links.create_pair(plan, netns_fd) for plan in plans])
-    if not errors:
-        return
-    first = min(errors)
-    error = _explained(errors[first], plans[first], host, netns_fd)
-    # The names of the rejected ones may belong to others, so only what was created is deleted.
-    _delete(host, [plan for position, plan in enumerate(plans) if position not in errors], error)
-    raise error
+def _create(hosts: HostSides, netns_fd: int, plans: Sequence[InterfacePlan]) -> None:
+    created: list[InterfacePlan] = []
+    for host, group in hosts.split(plans):
+        errors = host.execute([links.create_pair(plan, netns_fd, _master(plan)) for plan in group])
+        created += [plan for position, plan in enumerate(group) if position not in errors]
+        if errors:
+            first = min(errors)
+            error = _explained(errors[first], group[first], host, netns_fd)
+            # The names of the rejected ones may belong to others, so only what was created is deleted.
+            _delete(hosts, created, error)
+            raise error
+
+
+def _master(plan: InterfacePlan) -> bytes:
+    return packed_master() if plan.namespace else b""
 
 
 def _explained(error: KernelError, plan: InterfacePlan, host: RouteSocket, netns_fd: int) -> LinkError:
@@ -117,14 +133,23 @@ def _explained(error: KernelError, plan: InterfacePlan, host: RouteSocket, netns
     return LinkExistsError(plan.name, plan.name, "sandbox") if taken else error
 
 
-def _finish_host_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> int:
+def _finish_host_ends(hosts: HostSides, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> int:
     """Returns the namespace ID of the sandbox."""
+    own = [plan for plan in plans if not plan.namespace]
+    sandbox_id = _finish_own_ends(hosts.of(""), netns_fd, own, sysctls) if own else assign_netns_id(netns_fd)
+    for host, group in hosts.split([plan for plan in plans if plan.namespace]):
+        # The namespace has IPv6 off for new links, and a port of a bridge receives no packets itself.
+        host.execute_all([set_bridged_end(plan) for plan in group])
+    return sandbox_id
+
+
+def _finish_own_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> int:
     sysctls.configure_host_ends(plans)
     requests = [links.set_host_end(plan, ipv6=sysctls.supports_ipv6(plan)) for plan in plans]
     return parse_netns_id(host.execute_all_and_get(requests, get_netns_id(netns_fd)))
 
 
-def finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:
+def finish_sandbox_ends(hosts: HostSides, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:
     """Configures the links of the plans that exist in the sandbox: steps 3 and 4; undoes nothing but rules."""
     with InNetns(netns_fd):
         # Both need the thread in the sandbox: sysctl files and sockets belong to the namespace of who opens them.
@@ -135,18 +160,18 @@ def finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[Interf
         readiness = _Readiness(sandbox, plans)
         sandbox.execute_all([*_links_and_addresses(ends), *_routes(ends)])
         if not any(plan.source_routing for plan in plans):
-            _complete(host, sandbox, readiness, ends)
+            _complete(hosts, sandbox, readiness, ends)
             return
         from cni_contrail.link.source_routing import AddedRules  # few pods need it
 
         with AddedRules(sandbox, plans):
-            _complete(host, sandbox, readiness, ends)
+            _complete(hosts, sandbox, readiness, ends)
 
 
 def _complete(
-    host: RouteSocket, sandbox: RouteSocket, readiness: _Readiness, ends: Sequence[tuple[LinkRef, InterfacePlan]]
+    hosts: HostSides, sandbox: RouteSocket, readiness: _Readiness, ends: Sequence[tuple[LinkRef, InterfacePlan]]
 ) -> None:
-    readiness.wait(host)
+    readiness.wait(hosts)
     install_defaults(sandbox, ends)
 
 
@@ -192,20 +217,21 @@ class _Readiness:
         if self._pending:
             sandbox.subscribe(IPV6_ADDRESSES)
 
-    def wait(self, host: RouteSocket) -> None:
+    def wait(self, hosts: HostSides) -> None:
         """Returns when all links and addresses are usable; raises KernelError after 5 s."""
         for plan in self._plans:
             refresh_carrier(self._sandbox, plan.name)
-            refresh_carrier(host, plan.host_name)
+            refresh_carrier(hosts.of(plan.namespace), plan.host_name)
         notifications = self._sandbox.notifications("wait for IPv6 addresses")
         while self._pending:
             self._pending.discard(parse_ready_address(next(notifications)))
 
 
-def _delete(host: RouteSocket, plans: Sequence[InterfacePlan], cause: BaseException) -> None:
+def _delete(hosts: HostSides, plans: Sequence[InterfacePlan], cause: BaseException) -> None:
     """Deletes the links of the plans, all created by us; raises LinkError with both causes if that fails too."""
     try:
-        indexes = [(plan.host_name, index_of(host, plan.host_name)) for plan in plans]
-        delete_links(host, [LinkRef(name, index) for name, index in indexes if index is not None])
+        for host, group in hosts.split(plans):
+            indexes = [(plan.host_name, index_of(host, plan.host_name)) for plan in group]
+            delete_links(host, [LinkRef(name, index) for name, index in indexes if index is not None])
     except KernelError as error:
         raise LinkError(f"{cause}; cleanup failed too: {error}") from cause

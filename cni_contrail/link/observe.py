@@ -6,15 +6,17 @@ The number of exchanges with the kernel does not grow with the number of interfa
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from cni_contrail.link import links
 from cni_contrail.link.addresses import AddressInfo, dump_addresses, parse_address
+from cni_contrail.link.bridge_port import parse_master
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
+from cni_contrail.link.host_side import open_host_side
 from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.netns_ids import netns_id_of
+from cni_contrail.link.netns_ids import get_netns_id, parse_netns_id
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.routes import RouteInfo, dump_routes, parse_routes
 from cni_contrail.link.source_routing import RuleInfo, dump_rules, parse_rule
@@ -26,29 +28,37 @@ if TYPE_CHECKING:
 _BATCH = 256  # objects that are parsed between two checkpoints
 
 
+class HostEnd(NamedTuple):
+    """A host end; `sandbox_id` is the ID by which its namespace knows the sandbox, negative if it has none.
+
+    `master` is the index of the bridge that it is a port of, 0 without one.
+    """
+
+    link: LinkInfo
+    sandbox_id: int
+    master: int
+
+
 class Observed(NamedTuple):
     """Links by name, those that exist; addresses, routes and rules of the whole sandbox.
 
-    `sandbox_id` is the namespace ID of the sandbox in the host's namespace, negative if it has none. `macvlans` is None
-    unless a plan is of nested mode.
+    `macvlans` is None unless a plan is of nested mode.
     """
 
-    host_ends: dict[str, LinkInfo]
+    host_ends: dict[str, HostEnd]
     sandbox_ends: dict[str, LinkInfo]
-    sandbox_id: int
     addresses: tuple[AddressInfo, ...]
     routes: tuple[RouteInfo, ...]
     rules: frozenset[RuleInfo]
     macvlans: ObservedMacvlans | None
 
 
-def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[[], None]) -> Observed:
+def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[[], None], netns_dir: str) -> Observed:
     """Reads what exists of the plans; the calling thread is in the host's network namespace.
 
     `checkpoint` is called often, and may raise to end the call. Raises NetnsError or KernelError.
     """
-    with RouteSocket() as host:
-        host_ends = _links(host, [plan.host_name for plan in plans if not plan.vlan_id])
+    host_ends = _host_ends(netns_fd, plans, netns_dir)
     checkpoint()
     with open_route_socket(netns_fd) as sandbox:
         sandbox_ends = _links(sandbox, [plan.name for plan in plans])
@@ -68,7 +78,6 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
     return Observed(
         host_ends,
         sandbox_ends,
-        netns_id_of(netns_fd),
         tuple(parse_address(body) for body in addresses),
         tuple(routes),
         rules,
@@ -76,15 +85,32 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
     )
 
 
+def _host_ends(netns_fd: int, plans: Sequence[InterfacePlan], netns_dir: str) -> dict[str, HostEnd]:
+    found: dict[str, HostEnd] = {}
+    for namespace in dict.fromkeys(plan.namespace for plan in plans if not plan.vlan_id):
+        host = open_host_side(namespace, netns_dir)
+        if host is None:
+            continue
+        with host:
+            names = [plan.host_name for plan in plans if plan.namespace == namespace and not plan.vlan_id]
+            sandbox_id = parse_netns_id(host.execute_all_and_get([], get_netns_id(netns_fd)))
+            for name, body in _answers(host, names):
+                found[name] = HostEnd(links.parse_link(body), sandbox_id, parse_master(body))
+    return found
+
+
 def _rules(sandbox: RouteSocket) -> frozenset[RuleInfo]:
     return frozenset(rule for body in sandbox.dump(dump_rules()) if (rule := parse_rule(body)))
 
 
 def _links(kernel: RouteSocket, names: Sequence[str]) -> dict[str, LinkInfo]:
-    found = {}
+    return {name: links.parse_link(body) for name, body in _answers(kernel, names)}
+
+
+def _answers(kernel: RouteSocket, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yields the links that exist."""
     for name, answer in zip(names, kernel.get([links.get(name) for name in names]), strict=True):
         if not isinstance(answer, KernelError):
-            found[name] = links.parse_link(answer)
+            yield name, answer
         elif answer.errno != errno.ENODEV:
             raise answer
-    return found

@@ -18,41 +18,102 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from cni_contrail.link import links
 from cni_contrail.link.errors import KernelError
-from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import LinkRef
+from cni_contrail.link.exchange import RouteSocket, open_route_socket
+from cni_contrail.link.host_side import DIRECTORY, network_namespaces, open_host_side
+from cni_contrail.link.links import LinkInfo, LinkRef
+from cni_contrail.link.lookup import index_of
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.netns_ids import get_netns_id, parse_netns_id
 
 _GROUPS = 0x40000000  # group numbers are signed 32-bit numbers, and link indexes are small
 
 
 class HostLink(NamedTuple):
-    """A host end to remove, and the alias that it has if it is ours."""
+    """A host end, its alias if it is ours, and the namespace of its network (empty: it is in the host's)."""
 
     host_name: str
     alias: str
+    namespace: str = ""
 
 
-def remove_links(wanted: Sequence[HostLink]) -> list[str]:
+class _Found(NamedTuple):
+    """Our host ends that exist in one namespace, and the ID by which it knows the sandbox, negative if none."""
+
+    host: RouteSocket
+    ours: list[LinkInfo]
+    sandbox_id: int
+
+
+def remove_links(wanted: Sequence[HostLink], *, netns_dir: str = DIRECTORY, sandbox: int | None = None) -> list[str]:
     """Removes those links that exist and are ours; returns the names of those that belong to somebody else.
 
-    The calling thread is in the host's network namespace. Raises KernelError.
+    The calling thread is in the host's network namespace. Links in several namespaces are deleted together at their
+    other ends, if `sandbox` is a descriptor of the namespace of these. Raises LinkError.
     """
-    with RouteSocket() as host:
-        ours, foreign = _split_by_owner(host, wanted)
-        delete_links(host, ours)
+    foreign: list[str] = []
+    with ExitStack() as stack:
+        found = []
+        for namespace in dict.fromkeys(link.namespace for link in wanted):
+            host = open_host_side(namespace, netns_dir)
+            if host is not None:
+                stack.enter_context(host)
+                group = [link for link in wanted if link.namespace == namespace]
+                ours, others = _split_by_owner(host, group)
+                foreign += others
+                found.append(_Found(host, ours, _sandbox_id(host, sandbox)))
+        deleted = _delete_other_ends(sandbox, found) if sandbox is not None and len(found) > 1 else frozenset()
+        for host, ours, _ in found:
+            delete_links(host, [LinkRef(link.name, link.ifindex) for link in ours if link.name not in deleted])
     return foreign
 
 
-def links_by_alias_prefix(prefix: str) -> list[HostLink]:
-    """Returns the links whose aliases start with the prefix; raises KernelError."""
+def _sandbox_id(host: RouteSocket, sandbox: int | None) -> int:
+    return -1 if sandbox is None else parse_netns_id(host.execute_all_and_get([], get_netns_id(sandbox)))
+
+
+def _delete_other_ends(sandbox: int, found: Sequence[_Found]) -> frozenset[str]:
+    """Deletes the links at their ends in the sandbox, with one RCU wait; returns the names of the deleted host ends."""
+    wanted = {
+        (link.peer_index, link.ifindex): link.name
+        for each in found
+        for link in each.ours
+        if each.sandbox_id >= 0 and link.peer_netns_id == each.sandbox_id
+    }
+    with open_route_socket(sandbox) as kernel:
+        ends = [links.parse_link(body) for body in kernel.dump(links.dump())]
+        ours = [end for end in ends if (end.ifindex, end.peer_index) in wanted]
+        delete_links(kernel, [LinkRef(end.name, end.ifindex) for end in ours])
+    return frozenset(wanted[end.ifindex, end.peer_index] for end in ours)
+
+
+def links_by_alias_prefix(prefix: str, *, netns_dir: str = DIRECTORY) -> list[HostLink]:
+    """Returns the links whose aliases start with the prefix, in all namespaces; raises LinkError."""
     encoded = prefix.encode()
-    with RouteSocket() as host:
-        # Searching the raw bytes first saves parsing every link of the node.
-        candidates = [links.parse_link(body) for body in host.dump(links.dump()) if encoded in body]
-    return [HostLink(link.name, link.alias) for link in candidates if link.alias.startswith(prefix)]
+    found = []
+    for namespace in ("", *network_namespaces(netns_dir)):
+        host = open_host_side(namespace, netns_dir)
+        if host is not None:
+            with host:
+                # Searching the raw bytes first saves parsing every link of the node.
+                candidates = [links.parse_link(body) for body in host.dump(links.dump()) if encoded in body]
+            ours = [link for link in candidates if link.alias.startswith(prefix)]
+            found += [HostLink(link.name, link.alias, namespace) for link in ours]
+    return found
+
+
+def any_exists(wanted: Sequence[HostLink], *, netns_dir: str = DIRECTORY) -> bool:
+    """Returns whether there is a link of any of these names; raises LinkError."""
+    for namespace in dict.fromkeys(link.namespace for link in wanted):
+        host = open_host_side(namespace, netns_dir)
+        if host is not None:
+            with host:
+                if any(index_of(host, link.host_name) is not None for link in wanted if link.namespace == namespace):
+                    return True
+    return False
 
 
 def delete_links(host: RouteSocket, ends: Sequence[LinkRef]) -> None:
@@ -84,7 +145,7 @@ def _group_members(host: RouteSocket, group: int) -> frozenset[int]:
     return frozenset(link.ifindex for link in candidates if link.group == group)
 
 
-def _split_by_owner(host: RouteSocket, wanted: Sequence[HostLink]) -> tuple[list[LinkRef], list[str]]:
+def _split_by_owner(host: RouteSocket, wanted: Sequence[HostLink]) -> tuple[list[LinkInfo], list[str]]:
     ours, foreign = [], []
     answers = host.get([links.get(link.host_name) for link in wanted])
     for link, answer in zip(wanted, answers, strict=True):
@@ -94,7 +155,7 @@ def _split_by_owner(host: RouteSocket, wanted: Sequence[HostLink]) -> tuple[list
             continue
         info = links.parse_link(answer)
         if info.alias in ("", link.alias):
-            ours.append(LinkRef(link.host_name, info.ifindex))
+            ours.append(info)
         else:
             foreign.append(link.host_name)
     return ours, foreign

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route, SourceRouting
+from cni_contrail.link.remove import HostLink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _FIELDS = {key: field for field, key in _KEYS.items()}
 
 _PLAN_LISTS = {
     "addresses": Address,
+    "gateways": Address,
     "routes": Route,
     "defaults": DefaultRoute,
     "source_routing": SourceRouting,
@@ -73,6 +75,16 @@ class Record(NamedTuple):
     def is_nested(self) -> bool:
         """Whether its interfaces are macvlans: there are no host ends, and the agent knows no ports of it."""
         return any(each.plan.vlan_id for each in self.interfaces)
+
+    @property
+    def in_networks(self) -> bool:
+        """Whether any of its host ends is in the namespace of a network."""
+        return any(each.plan.namespace for each in self.interfaces)
+
+    def host_links(self) -> list[HostLink]:
+        """Returns its host ends."""
+        plans = [each.plan for each in self.interfaces]
+        return [HostLink(plan.host_name, plan.alias, plan.namespace) for plan in plans]
 
     def holds_primary(self) -> bool:
         """Whether this attachment includes index 0 of the pod."""
@@ -151,6 +163,7 @@ _PLAN = InterfacePlan(
     (Route("", None),),
     (DefaultRoute("", asked=False),),
     (SourceRouting("", 0, None, 0),),
+    gateways=(Address("", 0),),
 )
 # Derived from the types themselves, so that it cannot differ from them.
 _SHAPE = json.loads(

@@ -200,7 +200,7 @@ class TestWhenTheKernelKeepsALink:
 
     @pytest.fixture(autouse=True)
     def kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(_: object) -> list[str]:
+        def fail(*_: object, **_options: object) -> list[str]:
             raise KernelError("delete link tapx", 16, "Device or resource busy")
 
         monkeypatch.setattr("cni_contrail.commands.detach.remove_links", fail)

@@ -80,7 +80,7 @@ def test_03_del_ignores_errors_and_leaks_what_it_could_not_remove(
     monkeypatch: pytest.MonkeyPatch,
     is_clean: Callable[[], None],
 ) -> None:
-    def busy(_: object) -> list[str]:
+    def busy(*_: object, **_options: object) -> list[str]:
         raise KernelError("delete link tapx", 16, "Device or resource busy")
 
     environment = {**plugin.environment("DEL", attached), "CONTRAIL_CNI_CONFIG": str(plugin.node_file)}

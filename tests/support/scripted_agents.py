@@ -43,7 +43,7 @@ class Subnet:
 
 @dataclass(frozen=True)
 class Vmi:
-    """One interface of a pod in an agent."""
+    """One interface of a pod in an agent; `datapath` are the keys that say where its host end is to be connected."""
 
     uuid: str
     vm_uuid: str
@@ -54,6 +54,7 @@ class Vmi:
     mtu: int = 1400
     routes: tuple[dict[str, str], ...] = ()
     vlan: Any = NO_VLAN
+    datapath: dict[str, Any] = field(default_factory=dict)
 
     def annotated(self, **more: str) -> "Vmi":
         """Returns a copy with further annotations (`default_gw` is `default-gw`)."""
@@ -312,6 +313,7 @@ def node_agent_item(vmi: Vmi) -> dict[str, Any]:
         "mtu": vmi.mtu,
         "routes": list(vmi.routes),
         **_address_keys(vmi, v6_prefix_length=True),
+        **vmi.datapath,
     }
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from cni_contrail.datapath.bridge import BRIDGE
 from cni_contrail.datapath.desired import LocalPort, Network
 from cni_contrail.datapath.network_reconciler import reconcile_network
+from cni_contrail.link.bridge_port import BRIDGE
 from tests.cni_contrail.datapath.conftest import GATEWAYS, MTU, Pod, VirtualNetwork
 from tests.support.echo import reaches
 

@@ -1,0 +1,50 @@
+"""Interfaces that a datapath connects: host ends in the namespaces of their networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cni_contrail.commands.node import NodeServices
+from cni_contrail.datapath.attachment import connect_ports, held_networks
+from cni_contrail.datapath.desired import LocalPort, Network
+from cni_contrail.datapath.namespaces import Namespaces, vni_of
+from cni_contrail.link.make import make_interfaces
+from cni_contrail.link.plan import InterfacePlan
+
+
+def make_in_networks(node: NodeServices, netns: int, plans: Sequence[InterfacePlan]) -> int:
+    """Creates the interfaces and connects them to their networks; returns the netns ID of the sandbox.
+
+    Raises LinkError. A port that could not be connected is mute; the caller removes the links by their record.
+    """
+    settings = node.settings
+    networks = _networks_of(plans)
+    with held_networks(networks, Namespaces(settings.netns_dir), sysctl_dir=settings.sysctl_dir) as held:
+        with node.phase("make"):
+            sandbox_id = make_interfaces(netns, plans, sysctl_dir=settings.sysctl_dir, networks=held)
+        with node.phase("connect"):
+            for network, namespace in zip(networks, held.values(), strict=True):
+                connect_ports(namespace, network.ports)
+    return sandbox_id
+
+
+def _networks_of(plans: Sequence[InterfacePlan]) -> list[Network]:
+    """Returns the networks by number, so that all calls lock them in one order, each with the ports of the plans."""
+    by_namespace: dict[str, list[InterfacePlan]] = {}
+    for plan in plans:
+        if plan.namespace:
+            by_namespace.setdefault(plan.namespace, []).append(plan)
+    networks = [
+        Network(
+            vni=vni_of(namespace),
+            mtu=min(plan.mtu for plan in group),
+            gateways=tuple(dict.fromkeys(gateway for plan in group for gateway in plan.gateways)),
+            ports=tuple(_port(plan) for plan in group),
+        )
+        for namespace, group in by_namespace.items()
+    ]
+    return sorted(networks, key=lambda network: network.vni)
+
+
+def _port(plan: InterfacePlan) -> LocalPort:
+    return LocalPort(plan.host_name, plan.mac, tuple(address.address for address in plan.addresses))
