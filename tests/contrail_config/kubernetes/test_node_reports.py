@@ -21,7 +21,8 @@ from tests.support.apiservers import API_SERVERS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.next_release import WRITTEN, next_definitions
 
-REPORT = NodeReport("2026-11-21T12:00:00Z", "worker_1", {"agent": "1.0"}, unplugged=("a", "b"), pending_deletes=1)
+UNPLUGGED = ("168128fa-3339-44ff-b96d-a71190b82887", "03343cc1-ef24-44bf-bbeb-b33aba45d1dd")
+REPORT = NodeReport("2026-11-21T12:00:00Z", "worker_1", {"agent": "1.0"}, unplugged=UNPLUGGED, pending_deletes=1)
 LATER = msgspec.structs.replace(REPORT, reported_at="2026-11-21T12:00:10Z", unplugged=(), last_errors=("disk full",))
 OTHER = msgspec.structs.replace(REPORT, instance="worker_2")
 
