@@ -153,11 +153,21 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
     ip_fabric_forwarding: bool = False
 
 
+class Pending(ConfigObject, frozen=True):
+    """Why a pod has no interfaces yet: reason and message as in its event. The message may be cut."""
+
+    reason: str
+    message: str
+
+
 class VirtualMachine(ConfigObject, frozen=True):
     """A pod with its ordered list of interfaces. `name` is `cluster__namespace__pod`.
 
     `uuid` is the pod's UID. For a static pod in a cluster it is derived from the config hash, since the UID of the
     mirror pod may change. `config_hash` is set for static pods: the runtime uses it as UID, the API shows another one.
+
+    `pending` is set if the pod has no interfaces yet. Such a virtual machine only tells the agent why: it holds no
+    address, and the complete one replaces it.
     """
 
     uuid: str
@@ -169,6 +179,12 @@ class VirtualMachine(ConfigObject, frozen=True):
     node: str
     interfaces: tuple[VirtualMachineInterface, ...]
     config_hash: str | None = None
+    pending: Pending | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it only says why there are no interfaces. Older releases preserve the field when they add some."""
+        return self.pending is not None and not self.interfaces
 
     @property
     def has_mirror_pod(self) -> bool:

@@ -78,9 +78,10 @@ class Store(Protocol):
         """All networks, sorted by name."""
 
     async def put_virtual_machine(self, virtual_machine: VirtualMachine) -> None:
-        """Creates or replaces the virtual machine of this uuid, atomically.
+        """Creates or replaces the virtual machine of this uuid, pending or not, atomically.
 
         Raises ConflictError, with its holder, if another one has the name (a recreated pod: delete the old one first).
+        A pending one that has the name never prevents the write.
         """
 
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
@@ -89,14 +90,23 @@ class Store(Protocol):
         `hold`: seconds for which its addresses are not allocated again.
         """
 
+    async def put_pending(self, virtual_machine: VirtualMachine) -> None:
+        """Creates or replaces the pending virtual machine of this uuid, at low priority.
+
+        No effect if one with interfaces has the uuid: the pod is not pending any more.
+        """
+
+    async def delete_pending(self, virtual_machine: VirtualMachine) -> None:
+        """Deletes the virtual machine of this uuid if it is pending, at low priority. Idempotent."""
+
     async def virtual_machine(self, uuid: str) -> VirtualMachine:
-        """The virtual machine of this uuid. Raises NotFoundError."""
+        """The virtual machine of this uuid. Raises NotFoundError, also if it is pending."""
 
     async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
-        """All virtual machines (of one node), sorted by name."""
+        """All virtual machines (of one node) that are not pending, sorted by name."""
 
     async def recover_virtual_machines(self) -> list[VirtualMachine]:
-        """The same, after finishing what a killed writer left unfinished: for a writer that starts."""
+        """All, also pending ones, after finishing what a killed writer left unfinished: for a writer that starts."""
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
         """Allocates one address for each request and returns them in the same order: all or none.
@@ -129,9 +139,11 @@ class Store(Protocol):
         """Whether an address of the network is allocated, whether or not the network exists."""
 
     def watch_virtual_machines(
-        self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
+        self, *, start: WatchStart = WatchStart.LIST, node: str | None = None, include_pending: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
         """Every change of virtual machines (of one node), once and in order, until the context is left.
+
+        Without `include_pending`, a virtual machine that is pending does not exist for the watch.
 
         The iteration ends when the store is closed. It raises StoreUnavailableError when it would have to skip changes,
         for example because its reader fell too far behind: start a new watch then, which begins with a list.

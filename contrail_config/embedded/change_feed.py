@@ -27,13 +27,23 @@ EncodedChange = tuple[ChangeType, bytes | None]
 class Subscription:
     """Scope and position of one watcher: a table, how to read it, and optionally one node.
 
-    `listed_to` is the uuid of the last listed object: "" before the first one, None when the list is complete.
+    Pending virtual machines are in scope only with `include_pending`. `listed_to` is the uuid of the last listed
+    object: "" before the first one, None when the list is complete.
     """
 
-    def __init__(self, table: Table, read_page: ReadPage, *, start: WatchStart, node: str | None = None) -> None:
+    def __init__(
+        self,
+        table: Table,
+        read_page: ReadPage,
+        *,
+        start: WatchStart,
+        node: str | None = None,
+        include_pending: bool = False,
+    ) -> None:
         self.table = table
         self.read_page = read_page
         self.node = node
+        self.include_pending = include_pending
         self.listed_to = "" if start is WatchStart.LIST else None
 
     def item_for(self, change: RowChange) -> EncodedChange | None:
@@ -50,7 +60,9 @@ class Subscription:
         return None if old is None else (ChangeType.DELETED, old.body)
 
     def _visible(self, row: Row | None) -> Row | None:
-        return row if row is not None and self.node in (None, row.node) else None
+        if row is None or (row.pending and not self.include_pending):
+            return None
+        return row if self.node in (None, row.node) else None
 
 
 class ChangeFeed:

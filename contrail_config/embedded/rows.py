@@ -25,10 +25,11 @@ class Table(StrEnum):
 
 
 class Row(NamedTuple):
-    """An encoded object; `node` is set for virtual machines."""
+    """An encoded object; `node` and `pending` are those of a virtual machine."""
 
     body: bytes
     node: str | None = None
+    pending: bool = False
 
 
 class RowChange(NamedTuple):

@@ -26,6 +26,7 @@ STATEMENTS: Final = (
         uuid TEXT NOT NULL PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
         node TEXT NOT NULL,
+        pending INTEGER NOT NULL,
         body BLOB NOT NULL
     )""",
     "CREATE INDEX machines_of_node ON machines (node, uuid)",

@@ -73,6 +73,17 @@ class SqliteStore:
         """Creates or replaces the virtual machine of this uuid. Raises ConflictError if another one has the name."""
         await self._write(self._engine.virtual_machines.put, virtual_machine)
 
+    async def put_pending(self, virtual_machine: VirtualMachine) -> None:
+        """Creates or replaces the pending virtual machine of this uuid.
+
+        No effect if a virtual machine with interfaces has the uuid or the name.
+        """
+        await self._write(self._engine.virtual_machines.put_pending, virtual_machine)
+
+    async def delete_pending(self, virtual_machine: VirtualMachine) -> None:
+        """Deletes the virtual machine of this uuid if it is pending. Idempotent."""
+        await self._write(self._engine.virtual_machines.delete_pending, virtual_machine.uuid)
+
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
         """Deletes a virtual machine, releases its addresses and holds them for `hold` seconds. Idempotent.
 
@@ -81,16 +92,16 @@ class SqliteStore:
         await self._write(self._engine.virtual_machines.delete, uuid, hold=hold)
 
     async def virtual_machine(self, uuid: str) -> VirtualMachine:
-        """The virtual machine of this uuid. Raises NotFoundError."""
+        """The virtual machine of this uuid. Raises NotFoundError, also if it is pending."""
         return await self._read(self._engine.virtual_machines.get, uuid)
 
     async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
-        """All virtual machines (of one node), sorted by name."""
-        return await self._read(self._engine.virtual_machines.all, node=node)
+        """All virtual machines (of one node) that are not pending, sorted by name."""
+        return await self._read(self._engine.virtual_machines.all, node=node, include_pending=False)
 
     async def recover_virtual_machines(self) -> list[VirtualMachine]:
-        """All virtual machines, sorted by name: a transaction leaves nothing unfinished."""
-        return await self.virtual_machines()
+        """All virtual machines, also pending ones, sorted by name: a transaction leaves nothing unfinished."""
+        return await self._read(self._engine.virtual_machines.all, node=None, include_pending=True)
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
         """Allocates one address for each request and returns them in the same order: all or none.
@@ -124,17 +135,19 @@ class SqliteStore:
         return await self._read(self._engine.addresses.has_any, network_uuid)
 
     def watch_virtual_machines(
-        self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
+        self, *, start: WatchStart = WatchStart.LIST, node: str | None = None, include_pending: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
         """Every change of virtual machines (of one node), once and in order, until the context is left.
 
-        The iteration ends when the store is closed. It raises StoreUnavailableError when its reader is more than
-        `watcher.MAX_BEHIND` changes behind.
+        Without `include_pending`, a virtual machine that is pending does not exist for the watch. The iteration ends
+        when the store is closed. It raises StoreUnavailableError when its reader is more than `watcher.MAX_BEHIND`
+        changes behind.
         """
-        read_page = partial(self._engine.virtual_machines.page, node=node)
-        return self._watch(
-            Subscription(Table.VIRTUAL_MACHINES, read_page, start=start, node=node), decode_virtual_machine
+        read_page = partial(self._engine.virtual_machines.page, node=node, include_pending=include_pending)
+        subscription = Subscription(
+            Table.VIRTUAL_MACHINES, read_page, start=start, node=node, include_pending=include_pending
         )
+        return self._watch(subscription, decode_virtual_machine)
 
     def watch_networks(
         self, *, start: WatchStart = WatchStart.LIST

@@ -17,6 +17,7 @@ import msgspec
 from contrail_config.kubernetes.kinds import BlockSpec, LastAllocation, NodeReport
 from contrail_config.objects import (
     InterfaceAddress,
+    Pending,
     Route,
     Subnet,
     VirtualMachine,
@@ -76,6 +77,7 @@ _FORMATS: Final = ({"format": "ipv4"}, {"format": "ipv6"})
 _UUID: Final = _pattern(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", expected="a UUID in lower case", max_length=36)
 _MAC: Final = _pattern(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$", expected="a MAC address in lower case", max_length=17)
 _OBJECT_NAME: Final = _pattern(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", expected="the name of an object", max_length=253)
+_REASON: Final = _pattern(r"^[A-Z][A-Za-z0-9]*$", expected="the reason of an event", max_length=128)
 _ADDRESS: Final = Constraint({"anyOf": list(_FORMATS), "maxLength": 45}, "an IP address", _parses(ipaddress.ip_address))
 _CIDR: Final = Constraint({"format": "cidr", "maxLength": 49}, "a CIDR", _parses(ipaddress.ip_network))
 _ADDRESS_OR_CIDR: Final = Constraint(
@@ -134,6 +136,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "interfaces": _list(257),  # the pod network, and 256 networks that the pod names
         "config_hash": _text(253),
     },
+    Pending: {"reason": _REASON, "message": _text(1024)},
     LastAllocation: {"address": _ADDRESS},
     BlockSpec: {"network": _UUID, "first": _ADDRESS, "addresses": _text(32768), "node": _OBJECT_NAME},
     NodeReport: {

@@ -62,6 +62,7 @@ _KINDS: Final = (
             _Column("Node", ".spec.node"),
             _Column("Interfaces", ".status.interfaces", "integer"),
             _Column("Addresses", ".status.addresses"),
+            _Column("Pending", ".spec.pending.reason"),
             _AGE,
             _Column("Networks", ".status.networks", priority=1),
         ),

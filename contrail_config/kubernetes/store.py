@@ -37,6 +37,7 @@ from contrail_config.kubernetes.kinds import (
     VirtualNetworkObject,
 )
 from contrail_config.kubernetes.lost_blocks import LostBlocks
+from contrail_config.kubernetes.pending_virtual_machines import PendingVirtualMachineClient
 from contrail_config.kubernetes.validated import VALIDATED_NETWORKS, VALIDATED_VIRTUAL_MACHINES
 from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, node_selector
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
@@ -83,6 +84,7 @@ class KubernetesStore:
             client, self._allocations, self._lost, clock=self._clock, flush_interval=flush_interval
         )
         self._virtual_machines = VirtualMachineClient(client)
+        self._pending = PendingVirtualMachineClient(client.low_priority())
         self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
         self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
@@ -119,6 +121,16 @@ class KubernetesStore:
             self._lost.check()  # its addresses may be lost, and no other manager knows them yet
             await self._virtual_machines.put(virtual_machine)
 
+    async def put_pending(self, virtual_machine: VirtualMachine) -> None:
+        """Creates or replaces the pending virtual machine of this uuid. No effect if one with interfaces has it."""
+        with self._mapping_errors(f"pending virtual machine {virtual_machine.name}"):
+            await self._pending.put(virtual_machine)
+
+    async def delete_pending(self, virtual_machine: VirtualMachine) -> None:
+        """Deletes the virtual machine of this uuid if it is pending. Idempotent."""
+        with self._mapping_errors(f"pending virtual machine {virtual_machine.name}"):
+            await self._pending.delete(virtual_machine)
+
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
         """Deletes a virtual machine, releases its addresses and holds them for `hold` seconds. Idempotent.
 
@@ -132,17 +144,17 @@ class KubernetesStore:
             self._virtual_machines.forget(uuid)  # last: a retry after a failure still needs the interfaces
 
     async def virtual_machine(self, uuid: str) -> VirtualMachine:
-        """The virtual machine of this uuid. Raises NotFoundError."""
+        """The virtual machine of this uuid. Raises NotFoundError, also if it is pending."""
         with self._mapping_errors(f"virtual machine {uuid}"):
             return await self._virtual_machines.get(uuid)
 
     async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
-        """All virtual machines (of one node), sorted by name."""
+        """All virtual machines (of one node) that are not pending, sorted by name."""
         with self._mapping_errors("virtual machines"):
             return await self._virtual_machines.all(node=node)
 
     async def recover_virtual_machines(self) -> list[VirtualMachine]:
-        """All virtual machines, sorted by name, after their interrupted moves between nodes were finished."""
+        """All virtual machines, also pending ones, after their interrupted moves between nodes were finished."""
         with self._mapping_errors("virtual machines"):
             return await self._virtual_machines.recover()
 
@@ -210,15 +222,17 @@ class KubernetesStore:
             return any(self._allocations.allocated_in(network_uuid))
 
     def watch_virtual_machines(
-        self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
+        self, *, start: WatchStart = WatchStart.LIST, node: str | None = None, include_pending: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
         """Every change of virtual machines (of one node), in order, until the context is left.
 
-        The iteration ends when the store is closed. It waits while the server is unreachable.
+        Without `include_pending`, a virtual machine that is pending does not exist for the watch. The iteration ends
+        when the store is closed. It waits while the server is unreachable.
         """
         selector = EVERYTHING if node is None else node_selector(node)
+        visible = _virtual_machine if include_pending else _complete_virtual_machine
         resource, per_node = VALIDATED_VIRTUAL_MACHINES, node is not None
-        return self._watch(Watcher(self._client, resource, selector, _virtual_machine, start=start, per_node=per_node))
+        return self._watch(Watcher(self._client, resource, selector, visible, start=start, per_node=per_node))
 
     def watch_networks(
         self, *, start: WatchStart = WatchStart.LIST
@@ -326,6 +340,10 @@ class KubernetesStore:
 
 def _virtual_machine(item: VirtualMachineObject) -> VirtualMachine | None:
     return item.spec if item.is_trusted else None
+
+
+def _complete_virtual_machine(item: VirtualMachineObject) -> VirtualMachine | None:
+    return item.spec if item.is_trusted and not item.spec.is_pending else None
 
 
 def _confirmed_network(item: VirtualNetworkObject) -> VirtualNetwork | None:

@@ -14,7 +14,7 @@ former one. So it is never lost and never served twice; a move that was interrup
 import contextlib
 import logging
 from collections import defaultdict
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -44,6 +44,14 @@ log = logging.getLogger(__name__)
 
 _MAX_NAMED: Final = 5
 """Objects that are named in a log line."""
+
+
+class _Stored(NamedTuple):
+    """Virtual machines in a list: complete ones, those of them that have an object in another bucket, pending ones."""
+
+    complete: list[VirtualMachine]
+    moving: list[VirtualMachine]
+    pending: list[VirtualMachine]
 
 
 class VirtualMachineClient:
@@ -77,9 +85,8 @@ class VirtualMachineClient:
         return found.spec
 
     async def all(self, *, node: str | None) -> list[VirtualMachine]:
-        """Returns all virtual machines (of one node), sorted by name."""
-        virtual_machines, _ = await self._read_all(EVERYTHING if node is None else node_selector(node))
-        return virtual_machines
+        """Returns all virtual machines (of one node) that are not pending, sorted by name."""
+        return (await self._read_all(EVERYTHING if node is None else node_selector(node))).complete
 
     @property
     def invalid_objects(self) -> list[InvalidObject]:
@@ -96,12 +103,12 @@ class VirtualMachineClient:
                 self._invalid = [other for other in self._invalid if other is not one]
 
     async def recover(self) -> list[VirtualMachine]:
-        """Returns all virtual machines, sorted by name, after it has finished interrupted moves between buckets."""
-        virtual_machines, moving = await self._read_all(EVERYTHING)
-        for each in moving:
+        """Returns all virtual machines, also pending ones, after it has finished interrupted moves between buckets."""
+        stored = await self._read_all(EVERYTHING)
+        for each in stored.moving:
             log.warning("virtual machine %s: finishing its move to node %s", each.name, each.node)
             await self.put(each)
-        return virtual_machines
+        return stored.complete + stored.pending
 
     async def delete(self, uuid: str) -> tuple[str, ...]:
         """Deletes the virtual machine and returns the uuids of its interfaces. Idempotent until `forget`."""
@@ -158,20 +165,11 @@ class VirtualMachineClient:
             if rewritten is not None:
                 created = msgspec.structs.replace(rewritten, metadata=wanted.metadata)
         try:
-            await self._create(created, bucket)
+            await create_in_bucket(self._client, created)
         except KubeExistsError:
             await self._replace(wanted)
         for each in former:
             await self._delete_from(each, virtual_machine.uuid)
-
-    async def _create(self, wanted: VirtualMachineObject | Document, bucket: str) -> None:
-        try:
-            await self._client.create(VIRTUAL_MACHINE_DOCUMENTS, wanted, namespace=bucket)
-        except KubeNotFoundError:
-            with contextlib.suppress(KubeExistsError):
-                await self._client.create(NAMESPACES, bucket_namespace(bucket))
-                log.info("namespace %s: created", bucket)
-            await self._client.create(VIRTUAL_MACHINE_DOCUMENTS, wanted, namespace=bucket)
 
     async def _replace(self, wanted: VirtualMachineObject) -> None:
         """Replaces the existing virtual machine. Raises KubeConflictError also if it has been deleted."""
@@ -182,7 +180,8 @@ class VirtualMachineClient:
             if existing is None:
                 await self._delete_invalid(found)
                 raise KubeConflictError(f"virtual machine {wanted.spec.name}: was invalid, and is created again")
-            self._check_existing(wanted.spec, existing, bucket)
+            if not existing.is_pending:  # else its content is of no value
+                self._check_existing(wanted.spec, existing, bucket)
             await self._update(found, existing, wanted)
         except KubeNotFoundError as error:  # deleted since `create` failed: the next attempt creates it
             raise KubeConflictError(str(error)) from error
@@ -229,22 +228,27 @@ class VirtualMachineClient:
     async def _find(self, uuid: str) -> VirtualMachineObject | None:
         location = self._locations.get(uuid)
         if location is None:
-            found = await self._list(Selector(fields=f"metadata.name={uuid}"))
+            listed = await self._list(Selector(fields=f"metadata.name={uuid}"))
+            found = [item for item in listed if not item.spec.is_pending]
             for item in found:
                 self._locations.set(item.spec, *(each.metadata.namespace for each in found))
             return found[0] if found else None
         for bucket in location.buckets:
             with contextlib.suppress(KubeNotFoundError):
                 document = await self._read(uuid, bucket)
-                if (virtual_machine := valid_virtual_machine(document)) is not None:
+                virtual_machine = valid_virtual_machine(document)
+                if virtual_machine is not None and not virtual_machine.is_pending:
                     return VirtualMachineObject(document.metadata, virtual_machine)
         return None
 
-    async def _read_all(self, selector: Selector) -> tuple[list[VirtualMachine], list[VirtualMachine]]:
-        """Returns the virtual machines, sorted by name, and those of them that have an object in another bucket."""
+    async def _read_all(self, selector: Selector) -> _Stored:
+        """Returns what is stored, complete ones sorted by name."""
         here, moving = list[VirtualMachine](), defaultdict[str, list[VirtualMachineObject]](list)
+        pending = list[VirtualMachine]()
         for item in await self._list(selector):
-            if item.is_in_place:
+            if item.spec.is_pending:
+                pending.append(item.spec)
+            elif item.is_in_place:
                 self._locations.set(item.spec, item.metadata.namespace)
                 here.append(item.spec)
             else:
@@ -256,7 +260,7 @@ class VirtualMachineClient:
             self._locations.set(virtual_machine, *buckets)
         known = {each.uuid for each in here} if moving else set()
         here += [each for each in moved.values() if each.uuid not in known]
-        return sorted(here, key=lambda each: each.name), list(moved.values())
+        return _Stored(sorted(here, key=lambda each: each.name), list(moved.values()), pending)
 
     async def _list(self, selector: Selector) -> list[VirtualMachineObject]:
         """Returns the virtual machines that managers wrote."""
@@ -285,3 +289,15 @@ class VirtualMachineClient:
 def node_selector(node: str) -> Selector:
     """Returns the selector of the virtual machines of one node."""
     return Selector(namespace=node_bucket(node), labels=f"{NODE_LABEL}={label_value(node)}")
+
+
+async def create_in_bucket(client: KubeClient, wanted: VirtualMachineObject | Document) -> None:
+    """Creates the object, and its bucket if that is missing. Raises KubeExistsError."""
+    bucket = wanted.metadata.namespace
+    try:
+        await client.create(VIRTUAL_MACHINE_DOCUMENTS, wanted, namespace=bucket)
+    except KubeNotFoundError:
+        with contextlib.suppress(KubeExistsError):
+            await client.create(NAMESPACES, bucket_namespace(bucket))
+            log.info("namespace %s: created", bucket)
+        await client.create(VIRTUAL_MACHINE_DOCUMENTS, wanted, namespace=bucket)

@@ -4,8 +4,8 @@ Nothing is cached here, since a hundred thousand virtual machines are large and 
 nothing is listed at start: the watch begins at the cluster's version before the manager read its virtual machines. Only
 if the server no longer knows that version are all listed, by uuid, in pages.
 
-Skipped: virtual machines of pods that are known to be gone, objects that no manager wrote, and the former copy of a
-virtual machine that moved to another bucket.
+Skipped: virtual machines of pods that are known to be gone, pending ones, objects that no manager wrote, and the
+former copy of a virtual machine that moved to another bucket.
 """
 
 import logging
@@ -158,6 +158,8 @@ class DeletedVirtualMachines:
 
     def _deletion(self, item: _VirtualMachineObject) -> Deletion | None:
         last = item.decode()
-        if last is not None and (node_bucket(last.node) != item.metadata.namespace or self._is_gone(last)):
+        if last is not None and (
+            last.is_pending or node_bucket(last.node) != item.metadata.namespace or self._is_gone(last)
+        ):
             return None
         return Removed(item.uuid, last)

@@ -4,7 +4,7 @@ import msgspec
 
 from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, GROUP, VERSION, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
 from contrail_config.kubernetes.node_buckets import NODE_BUCKETS, bucket_namespace, is_node_bucket
-from contrail_config.objects import VirtualMachine, VirtualNetwork
+from contrail_config.objects import Pending, VirtualMachine, VirtualNetwork
 from tests.support.address_blocks import block_entries
 from tests.support.fake_apiserver.kinds import NAMESPACES, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -41,17 +41,20 @@ def remove_virtual_machine(server: FakeApiServer, pod: str, *, namespace: str = 
 
 
 def stored_virtual_machines(server: FakeApiServer) -> dict[str, VirtualMachine]:
-    """The virtual machines in the namespaces of managers, by uuid."""
-    items = server.storage.objects(VIRTUAL_MACHINE_KIND).items()
-    machines = [_virtual_machine(item) for (namespace, _), item in items if is_node_bucket(namespace)]
-    return {machine.uuid: machine for machine in machines}
+    """The virtual machines in the namespaces of managers that are not pending, by uuid."""
+    return {machine.uuid: machine for machine in _of_managers(server) if not machine.is_pending}
+
+
+def stored_reasons(server: FakeApiServer) -> dict[str, Pending]:
+    """Why pods wait, by uid."""
+    return {machine.uuid: machine.pending for machine in _of_managers(server) if machine.pending is not None}
 
 
 def virtual_machine_history(server: FakeApiServer, uuid: str) -> list[VirtualMachine]:
-    """All states of a virtual machine in the server's history, oldest first."""
+    """All states of a virtual machine in the server's history, oldest first, from its interfaces on."""
     records = server.storage.since(0, VIRTUAL_MACHINE_KIND)
     written = [_virtual_machine(record.after) for record in records if not record.deleted]
-    return [machine for machine in written if machine.uuid == uuid]
+    return [machine for machine in written if machine.uuid == uuid and not machine.is_pending]
 
 
 def stored_networks(server: FakeApiServer) -> dict[str, VirtualNetwork]:
@@ -65,6 +68,11 @@ def allocated_addresses(server: FakeApiServer) -> dict[tuple[str, str], str]:
     found = block_entries(server.storage.objects(BLOCK_KIND).values())
     assert len({(one.network, one.address) for one in found}) == len(found)
     return {(one.network, one.address): one.owner for one in found if one.held is None}
+
+
+def _of_managers(server: FakeApiServer) -> list[VirtualMachine]:
+    items = server.storage.objects(VIRTUAL_MACHINE_KIND).items()
+    return [_virtual_machine(item) for (namespace, _), item in items if is_node_bucket(namespace)]
 
 
 def _virtual_machine(item: Object) -> VirtualMachine:

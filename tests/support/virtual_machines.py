@@ -2,8 +2,11 @@
 
 import uuid
 
+import msgspec
+
 from contrail_config.objects import (
     InterfaceAddress,
+    Pending,
     VirtualMachine,
     VirtualMachineInterface,
     interface_mac,
@@ -75,6 +78,14 @@ def make_virtual_machine(
         interfaces=interfaces,
         config_hash=config_hash,
     )
+
+
+MISSING_NETWORK = Pending("NetworkNotFound", "network attachment definition default/blue not found")
+
+
+def make_pending(pod: str = "p1", *, uid: str | None = None, pending: Pending = MISSING_NETWORK) -> VirtualMachine:
+    """The pending virtual machine of a pod, by default with a new uid."""
+    return msgspec.structs.replace(make_virtual_machine(pod, uid=uid, interfaces=()), pending=pending)
 
 
 def pod_interface(pod_uid: str, index: int = 0) -> VirtualMachineInterface:

@@ -22,7 +22,7 @@ from contrail_config.kubernetes.kinds import (
     virtual_network_object,
 )
 from contrail_config.objects import Route
-from tests.support.virtual_machines import make_virtual_machine
+from tests.support.virtual_machines import make_pending, make_virtual_machine
 from tests.support.virtual_networks import make_network, new_owner
 
 Object = dict[str, Any]
@@ -45,6 +45,10 @@ def a_network() -> Object:
 
 def a_virtual_machine() -> Object:
     return as_object(virtual_machine_object(make_virtual_machine(f"p-{uuid.uuid4().hex[:8]}")))
+
+
+def a_pending_virtual_machine() -> Object:
+    return as_object(virtual_machine_object(make_pending(f"p-{uuid.uuid4().hex[:8]}")))
 
 
 def a_block(family: int = 4) -> Object:
@@ -72,6 +76,7 @@ class Kind(NamedTuple):
 
 
 NETWORK, MACHINE = Kind(VIRTUAL_NETWORKS, a_network), Kind(VIRTUAL_MACHINES, a_virtual_machine)
+PENDING = Kind(VIRTUAL_MACHINES, a_pending_virtual_machine)
 BLOCK, REPORT = Kind(ADDRESS_BLOCKS, a_block), Kind(CONTRAIL_NODES, a_report)
 BLOCK_OF_IPV6 = Kind(ADDRESS_BLOCKS, lambda: a_block(6))
 
@@ -130,6 +135,9 @@ REJECTED = {
     "three addresses": Bad(
         MACHINE, f"{INTERFACE}.addresses", [{"address": "10.1.0.9", "prefixLength": 24}] * 3, "addresses"
     ),
+    "reason that is no word": Bad(PENDING, "spec.pending.reason", "not found", "spec.pending.reason"),
+    "reason without a message": Bad(PENDING, "spec.pending.message", None, "spec.pending.message"),
+    "reason with a long message": Bad(PENDING, "spec.pending.message", LONG, "spec.pending.message"),
     "block not named by its address": Bad(BLOCK, "spec.first", "10.1.0.64", "metadata.name must be derived"),
     "block not named by its network": Bad(BLOCK, "spec.network", OTHER, "metadata.name must be derived"),
     "IPv6 block not named by its network": Bad(BLOCK_OF_IPV6, "spec.network", OTHER, "metadata.name"),
@@ -200,7 +208,9 @@ def as_written(resource: Resource[Any]) -> Resource[Written]:
     )
 
 
-@pytest.mark.parametrize("kind", [NETWORK, MACHINE, BLOCK, BLOCK_OF_IPV6, REPORT], ids=lambda kind: kind.resource.kind)
+@pytest.mark.parametrize(
+    "kind", [NETWORK, MACHINE, PENDING, BLOCK, BLOCK_OF_IPV6, REPORT], ids=lambda kind: kind.resource.kind
+)
 async def test_a_valid_object_is_accepted_and_can_be_replaced(client: KubeClient, kind: Kind, namespace: str) -> None:
     item = kind.make()
     metadata = await create(client, kind, item, namespace)

@@ -28,7 +28,7 @@ from tests.support.stored_objects import (
     stored_virtual_machines,
     virtual_machine_item,
 )
-from tests.support.virtual_machines import make_virtual_machine
+from tests.support.virtual_machines import MISSING_NETWORK, make_virtual_machine
 
 QUIET = ("leases", "customresourcedefinitions", "events", "addressblocks", "pods")
 """Repeated requests, and those that follow from pods alone."""
@@ -176,6 +176,14 @@ class TestDeletions:
     async def test_virtual_machines_of_gone_pods_are_skipped(self, client: KubeClient, server: FakeApiServer) -> None:
         gone, there = await written(client, "web-0"), await written(client, "web-1")
         async with deletions_of(client, gone) as deletions:
+            for name in ("web-0", "web-1"):
+                remove_virtual_machine(server, name)
+            assert await anext(deletions) == Removed(there.uuid, there)
+
+    async def test_reasons_of_waiting_pods_are_skipped(self, client: KubeClient, server: FakeApiServer) -> None:
+        there = await written(client, "web-1")
+        await create(client, msgspec.structs.replace(a_machine("web-0"), interfaces=(), pending=MISSING_NETWORK))
+        async with deletions_of(client) as deletions:
             for name in ("web-0", "web-1"):
                 remove_virtual_machine(server, name)
             assert await anext(deletions) == Removed(there.uuid, there)

@@ -73,6 +73,11 @@ INVALIDS = {
         {"spec": {"interfaces": [{**msgspec.to_builtins(VM.interfaces[0]), "mac": "x"}]}},
         "interfaces[0].mac: 'x' is not a MAC address",
     ),
+    "virtual machine with a bad reason": Invalid(
+        VIRTUAL_MACHINE_KIND,
+        {"spec": {"pending": {"reason": "not found", "message": ""}}},
+        "pending.reason: 'not found' is not the reason of an event",
+    ),
     "undecodable network": Invalid(VIRTUAL_NETWORK_KIND, {"spec": {"subnets": "none"}}, "Expected `array`"),
     "network under another uuid": Invalid(
         VIRTUAL_NETWORK_KIND, {"metadata": {"name": new_owner()}}, f"must be '{NETWORK.uuid}'"

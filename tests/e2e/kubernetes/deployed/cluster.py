@@ -104,10 +104,10 @@ class Tenant:
         return pod
 
     def virtual_machine(self, name: str) -> Object | None:
-        """The virtual machine of a pod, found by its labels; None if there is none."""
+        """The virtual machine of a pod, found by its labels; None if there is none, or only the reason for that."""
         labels = f"opencontrail.org/namespace={self.namespace},opencontrail.org/pod={name}"
         found = self.cluster.items(f"{GROUP}/virtualmachines?labelSelector={labels}")
-        return found[0] if found else None
+        return next((item for item in found if item["spec"]["interfaces"]), None)
 
     def assigned(self, name: str) -> Object:
         """Waits until the pod has its interfaces and returns its virtual machine's spec."""

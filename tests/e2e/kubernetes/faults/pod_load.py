@@ -69,6 +69,7 @@ class PodLoad:
     async def virtual_machines(self) -> dict[str, VirtualMachine]:
         """The stored virtual machines by pod name."""
         found = await self._client.list_all(VIRTUAL_MACHINES, Selector(labels=f"{NAMESPACE_LABEL}={self._namespace}"))
+        found = [item for item in found if not item.spec.is_pending]
         machines = {item.spec.pod: item.spec for item in found}
         assert len(machines) == len(found), "two virtual machines of one pod name"
         return machines
