@@ -23,6 +23,7 @@ from manager.controller.held_ports import HeldPorts
 from manager.controller.nad_waits import NadWaits
 from manager.controller.orphaned_addresses import orphaned_interfaces
 from manager.controller.pending_index import PendingIndex
+from manager.controller.pending_reporter import PendingReporter
 from manager.controller.pod_reconciler import OnAssigned, PodReconciler, UnreconciledNads
 from manager.controller.pod_record import UNTRIED, PodRecord, assignment_of
 from manager.controller.pod_writer import IsPlugged, PodWriter, adopt_claims, describe_conflict
@@ -77,6 +78,7 @@ class PodController:
         self._network_released = network_released
         self._clock = clock
         self.pending = PendingIndex()
+        self._pending_reporter = PendingReporter(store)
         self.nad_waits = NadWaits(self.queue.add)
         self.claims = Claims(self.requeue_dependents)
         self.held_ports = HeldPorts(clock)
@@ -88,6 +90,7 @@ class PodController:
             recorder=recorder,
             observe_assignment=observe_assignment,
             pending=self.pending,
+            pending_reporter=self._pending_reporter,
             allocator=self.allocator,
             static_pods=self._static_pods,
             unreconciled_nads=unreconciled_nads,
@@ -107,14 +110,19 @@ class PodController:
 
     @property
     def queues(self) -> tuple[WorkQueue[str] | WorkQueue[tuple[str, str]], ...]:
-        """All work queues."""
+        """The work queues of what a pod needs."""
         return (self.queue, self._hold_queue)
+
+    @property
+    def pending_queue(self) -> WorkQueue[str]:
+        """Pods whose stored reason to wait is written or deleted: best effort."""
+        return self._pending_reporter.queue
 
     async def load(self) -> None:
         """Reads the virtual machines of this cluster from the store; those of other clusters are left alone."""
         vms = await self._store.recover_virtual_machines()
         own = [vm for vm in vms if vm.cluster == self._cluster]
-        self._foreign = {vm.uuid: vm.cluster for vm in vms if vm.cluster != self._cluster}
+        self._foreign = {vm.uuid: vm.cluster for vm in vms if vm.cluster != self._cluster and not vm.is_pending}
         if self._foreign:
             log.warning("ignoring %d virtual machines of other clusters", len(self._foreign))
         for vm in own:
@@ -217,6 +225,7 @@ class PodController:
         """Finishes the work in progress and starts no more."""
         await self.queue.close()
         await self._hold_queue.close()
+        await self.pending_queue.close()
 
     def _holds(self, key: str, network_uuid: str) -> bool:
         record = self.records.get(key)
@@ -229,6 +238,9 @@ class PodController:
         """Adds a virtual machine to the record of its pod's name; returns False if it is there or will be."""
         key = f"{vm.namespace}/{vm.pod}"
         record = self.records.setdefault(key, PodRecord(None, first_seen=self._clock()))
+        if vm.is_pending:
+            self._pending_reporter.load(key, vm)
+            return True
         if vm.uuid in record.uuids:
             return False
         holder = key

@@ -18,6 +18,7 @@ from manager.configuration import ManagerConfiguration
 from manager.controller.address_allocator import AddressAllocator
 from manager.controller.nad_waits import NadWaits
 from manager.controller.pending_index import PendingIndex
+from manager.controller.pending_reporter import PendingReporter
 from manager.controller.pod_record import EXCLUDED, HOST_NETWORK, READY, Assignment, Outcome, PodRecord
 from manager.controller.pod_writer import PodWriter
 from manager.controller.static_pods import StaticPods
@@ -28,11 +29,13 @@ from manager.mapping.errors import MappingError, PodRefusedError, PodWaitsError
 from manager.mapping.interface_names import sandbox_names
 from manager.mapping.interface_resolution import ResolvedInterfaces, resolve_interfaces
 from manager.mapping.request_changes import describe_change
-from manager.mapping.virtual_machine import summarize_virtual_machine
+from manager.mapping.virtual_machine import build_pending_virtual_machine, summarize_virtual_machine
 from manager.reasons import Reason
 from manager.source import Pod
 
 log = logging.getLogger(__name__)
+
+_WITHOUT_INTERFACES = (PodState.WAITING, PodState.REFUSED)
 
 
 FAILURES_UNTIL_REPORTED = 4
@@ -64,6 +67,7 @@ class PodReconciler:
         recorder: EventRecorder,
         observe_assignment: Callable[[float], None],
         pending: PendingIndex,
+        pending_reporter: PendingReporter,
         allocator: AddressAllocator,
         static_pods: StaticPods,
         unreconciled_nads: UnreconciledNads,
@@ -77,6 +81,7 @@ class PodReconciler:
         self._recorder = recorder
         self._observe_assignment = observe_assignment
         self._pending = pending
+        self._pending_reporter = pending_reporter
         self._allocator = allocator
         self._static_pods = static_pods
         self._unreconciled_nads = unreconciled_nads
@@ -100,6 +105,7 @@ class PodReconciler:
         if pod is None:
             await self._writer.release(key, record)
             self._pending.leave(key)
+            self._pending_reporter.withdraw(key)
             self._allocator.leave(key)
             self._static_pods.forget(key)
             self._nad_waits.leave(key)
@@ -128,6 +134,7 @@ class PodReconciler:
         if record.failures < FAILURES_UNTIL_REPORTED:
             return
         record.outcome = before._replace(reason=Reason.STORE_FAILING, message=str(error))
+        self._report_pending(pod.key, pod, record.outcome)
         if before.reason is not Reason.STORE_FAILING:
             await self._recorder.record(about_pod(pod), EventType.WARNING, Reason.STORE_FAILING, str(error))
 
@@ -215,11 +222,20 @@ class PodReconciler:
         # A pod keeps its position in the queue for addresses only while that is what it waits for.
         if outcome.state is not PodState.WAITING or outcome.reason is not Reason.ADDRESSES_EXHAUSTED:
             self._allocator.leave(key)
+        self._report_pending(key, pod, outcome)
         changed = outcome != record.outcome
         record.outcome = outcome
         if changed and outcome.reason is not None:
             log.info("%s: %s", outcome.reason, outcome.message)
             await self._recorder.record(about_pod(pod), EventType.WARNING, outcome.reason, outcome.message)
+
+    def _report_pending(self, key: str, pod: Pod, outcome: Outcome) -> None:
+        if outcome.state in _WITHOUT_INTERFACES and outcome.reason is not None:
+            cluster = self._configuration.cluster_name
+            pending = build_pending_virtual_machine(pod, outcome.reason, outcome.message, cluster=cluster)
+            self._pending_reporter.report(key, pending)
+        else:
+            self._pending_reporter.withdraw(key, assigned=pod.uid if outcome.state is PodState.READY else None)
 
     async def _report_assigned(self, pod: Pod, vm: VirtualMachine, resolved: ResolvedInterfaces) -> None:
         names = sandbox_names(vm.interfaces, self._configuration.meta_plugin)

@@ -8,6 +8,7 @@ import msgspec
 from contrail_config.addressing.notation import family_of
 from contrail_config.objects import (
     InterfaceAddress,
+    Pending,
     VirtualMachine,
     VirtualMachineInterface,
     interface_mac,
@@ -21,6 +22,9 @@ from manager.mapping.network_addressing import families, same_subnet
 from manager.mapping.unsatisfiable import unsatisfiable
 from manager.reasons import Reason
 from manager.source import Pod
+
+MAX_PENDING_MESSAGE = 512
+"""Characters of the message in a pending virtual machine."""
 
 
 def address_requests(pod: Pod, specs: Sequence[InterfaceSpec]) -> list[AddressRequest]:
@@ -54,20 +58,17 @@ def build_virtual_machine(
     addresses = defaultdict[str, list[InterfaceAddress]](list)
     for owner, address in allocated:
         addresses[owner].append(address)
-    return VirtualMachine(
-        uuid=pod.uid,
-        name=virtual_machine_name(cluster, pod.namespace, pod.name),
-        cluster=cluster,
-        project=project_name(cluster, pod.namespace),
-        namespace=pod.namespace,
-        pod=pod.name,
-        node=pod.node,
-        interfaces=tuple(
-            _interface(pod, spec, vmi_uuid, addresses[vmi_uuid])
-            for spec, vmi_uuid in ((spec, interface_uuid(pod.uid, index)) for index, spec in enumerate(specs))
-        ),
-        config_hash=pod.config_hash,
+    interfaces = tuple(
+        _interface(pod, spec, vmi_uuid, addresses[vmi_uuid])
+        for spec, vmi_uuid in ((spec, interface_uuid(pod.uid, index)) for index, spec in enumerate(specs))
     )
+    return _virtual_machine(pod, interfaces, cluster=cluster)
+
+
+def build_pending_virtual_machine(pod: Pod, reason: Reason, message: str, *, cluster: str) -> VirtualMachine:
+    """Returns the virtual machine that says why the pod has no interfaces yet; the message is cut."""
+    cut = message if len(message) <= MAX_PENDING_MESSAGE else f"{message[: MAX_PENDING_MESSAGE - 1]}…"
+    return _virtual_machine(pod, (), cluster=cluster, pending=Pending(reason, cut))
 
 
 def summarize_virtual_machine(virtual_machine: VirtualMachine, names: Sequence[str]) -> str:
@@ -79,6 +80,23 @@ def summarize_virtual_machine(virtual_machine: VirtualMachine, names: Sequence[s
         f"{name} {' '.join(address.address for address in interface.addresses)}"
         f" ({interface.nad or interface.network[2]})"
         for name, interface in zip(names, virtual_machine.interfaces, strict=True)
+    )
+
+
+def _virtual_machine(
+    pod: Pod, interfaces: tuple[VirtualMachineInterface, ...], *, cluster: str, pending: Pending | None = None
+) -> VirtualMachine:
+    return VirtualMachine(
+        uuid=pod.uid,
+        name=virtual_machine_name(cluster, pod.namespace, pod.name),
+        cluster=cluster,
+        project=project_name(cluster, pod.namespace),
+        namespace=pod.namespace,
+        pod=pod.name,
+        node=pod.node,
+        interfaces=interfaces,
+        config_hash=pod.config_hash,
+        pending=pending,
     )
 
 

@@ -16,8 +16,13 @@ from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.writes import create
 from tests.support.recorded_reflector import eventually
-from tests.support.stored_objects import VIRTUAL_MACHINE_KIND, allocated_addresses, stored_virtual_machines
-from tests.support.virtual_machines import make_virtual_machine
+from tests.support.stored_objects import (
+    VIRTUAL_MACHINE_KIND,
+    allocated_addresses,
+    stored_reasons,
+    stored_virtual_machines,
+)
+from tests.support.virtual_machines import MISSING_NETWORK, make_virtual_machine
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +72,17 @@ async def test_one_without_a_pod_is_deleted_although_its_creation_was_missed(
         put(server, orphan("gone"))
         server.storage.compact()
         await eventually(lambda: stored_virtual_machines(server) == {vm.uuid: vm})
+
+
+async def test_a_reason_without_a_pod_is_deleted_while_a_manager_runs(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        vm = await served(objects, server, "web-0")
+        for pod in ("gone", "web-0"):
+            put(server, msgspec.structs.replace(orphan(pod), interfaces=(), pending=MISSING_NETWORK))
+        await eventually(lambda: not stored_reasons(server))
+        assert stored_virtual_machines(server) == {vm.uuid: vm}
 
 
 async def test_one_of_another_cluster_is_left_alone(

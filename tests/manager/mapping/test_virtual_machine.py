@@ -2,7 +2,7 @@
 
 import msgspec
 
-from contrail_config.objects import Route, interface_mac, interface_uuid
+from contrail_config.objects import Pending, Route, interface_mac, interface_uuid
 from manager.configuration import (
     ManagerConfiguration,
     MetaPlugin,
@@ -12,7 +12,12 @@ from manager.configuration import (
 )
 from manager.mapping.interface_names import sandbox_names
 from manager.mapping.interface_resolution import resolve_interfaces
-from manager.mapping.virtual_machine import build_virtual_machine, summarize_virtual_machine
+from manager.mapping.virtual_machine import (
+    build_pending_virtual_machine,
+    build_virtual_machine,
+    summarize_virtual_machine,
+)
+from manager.reasons import Reason
 from tests.support.catalogues import build, make_catalogue
 from tests.support.pods import make_nad, make_pod
 
@@ -82,6 +87,19 @@ def test_all_names_contain_the_cluster_name() -> None:
     assert (machine.name, machine.project) == ("prod__blue__web-0", "prod-blue")
     assert machine.interfaces[0].network == ("default-domain", "prod-default", "prod-default-pod-network")
     assert machine.interfaces[1].network == ("default-domain", "prod-blue", "prod-net-a-pod-network")
+
+
+def test_a_pending_virtual_machine_has_the_identity_of_the_pod_and_no_interfaces() -> None:
+    pod = make_pod("web-0", networks="net-a", config_hash="f00d")
+    pending = build_pending_virtual_machine(pod, Reason.NETWORK_NOT_FOUND, "no such network", cluster="k8s")
+    assert pending.pending == Pending("NetworkNotFound", "no such network")
+    assert msgspec.structs.replace(pending, pending=None) == msgspec.structs.replace(build(pod, NET_A), interfaces=())
+
+
+def test_the_message_of_a_pending_virtual_machine_is_cut() -> None:
+    pending = build_pending_virtual_machine(make_pod(), Reason.ANNOTATION_INVALID, "x" * 100_000, cluster="k8s").pending
+    assert pending is not None
+    assert pending.message == "x" * 511 + "…"
 
 
 def test_a_virtual_machine_is_summarized_in_one_line() -> None:

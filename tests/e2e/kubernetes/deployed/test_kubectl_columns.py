@@ -39,8 +39,25 @@ def test_a_virtual_machine_shows_pod_node_addresses_and_networks(
         "Node": "node-1",
         "Interfaces": 2,
         "Addresses": ",".join(allocated),
+        "Pending": None,
         "Networks": "k8s-default-pod-network,k8s-blue-pod-network",
     }
+
+
+def test_a_waiting_pod_shows_its_reason(cluster: Cluster, tenant: Tenant, agents: Agents) -> None:
+    uid = tenant.add_pod("web", networks="blue", node="node-1")
+
+    def rows() -> list[Object]:
+        return [row for row in shown(cluster, "virtualmachines") if row["Name"] == uid]
+
+    wait_until(lambda: bool(rows()), what="the reason is stored")
+    (row,) = rows()
+    assert (row["Interfaces"], row["Addresses"], row["Pending"]) == (0, "", "NetworkNotFound")
+    tenant.add_nad("blue", cidr="10.1.0.0/24")
+    wait_until(lambda: rows()[0]["Interfaces"] == 2, what="the pod has its interfaces")
+    assert rows()[0]["Pending"] is None
+    tenant.remove_pod("web")
+    wait_until(lambda: not rows(), what="the virtual machine is deleted")
 
 
 def test_a_virtual_network_shows_name_vni_subnets_and_nad(cluster: Cluster, tenant: Tenant, agents: Agents) -> None:
