@@ -62,8 +62,7 @@ def status_operations(routes: Sequence[web.RouteDef]) -> list[Operation]:
 
 def openapi_document(operations: Sequence[Operation]) -> bytes:
     """Returns the document as JSON."""
-    bodies = (body for each in operations for body in (each.response, each.request_body, each.unready_response))
-    types = [body for body in bodies if body is not None]
+    types = [body for each in operations for body in _bodies(each) if body is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, Json] = {}
@@ -77,6 +76,10 @@ def openapi_document(operations: Sequence[Operation]) -> bytes:
             "paths": paths,
         }
     )
+
+
+def _bodies(operation: Operation) -> tuple[Any, ...]:
+    return operation.response, operation.request_body, operation.unready_response, operation.not_found_response
 
 
 def _operation(operation: Operation, schema_of: dict[Any, Json]) -> Json:
@@ -95,6 +98,8 @@ def _operation(operation: Operation, schema_of: dict[Any, Json]) -> Json:
     }
     if operation.unready_response is not None:
         described["responses"]["503"]["content"] = _json(schema_of[operation.unready_response])
+    if operation.not_found_response is not None:
+        described["responses"]["404"]["content"] = _json(schema_of[operation.not_found_response])
     if operation.request_body is not None:
         described["requestBody"] = {"required": True, "content": _json(schema_of[operation.request_body])}
     return described

@@ -5,6 +5,9 @@ deleted yet. A lookup by name returns the newest one, that is the one that the w
 changes of the old one. A lookup by name and pod uid returns the one of that pod, or none. Deleting the old one leaves
 the new one in place.
 
+A pending VirtualMachine has no interfaces and is neither listed nor found by name or uuid: it only says why the pod
+waits. Like any without interfaces, it hides an older one of its name.
+
 After an interrupted watch the list is repeated. Known VirtualMachines stay served and keep their order meanwhile; those
 missing in the new list are removed at its end.
 """
@@ -19,7 +22,7 @@ from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.errors import UnservableVirtualMachineError
 from agent_api.responses import configured_interfaces
 from agent_api.waiters import Waiters
-from contrail_config.objects import VirtualMachine, pod_uuid
+from contrail_config.objects import Pending, VirtualMachine, pod_uuid
 from contrail_config.store import Change, ChangeType
 
 _MAX_PRE_ENCODED = 1024  # more than a node of a cluster has
@@ -59,18 +62,19 @@ class VirtualMachineIndex:
         self._datapath = datapath
         self.waiters = Waiters()
         self._by_uuid: dict[str, ServedVirtualMachine] = {}
+        self._pending: set[str] = set()  # uuids
         self._by_name: dict[str, dict[str, ServedVirtualMachine]] = {}  # inner key: uuid; oldest first
         self._listed: set[str] | None = None  # uuids in the list in progress
         self.synced = False
         self._on_change: Callable[[], None] | None = None
 
     def __len__(self) -> int:
-        """The number of VirtualMachines."""
-        return len(self._by_uuid)
+        """The number of VirtualMachines without the pending ones."""
+        return len(self._by_uuid) - len(self._pending)
 
     def all(self) -> list[VirtualMachine]:
-        """Returns all VirtualMachines."""
-        return [served.virtual_machine for served in self._by_uuid.values()]
+        """Returns all VirtualMachines without the pending ones."""
+        return [served.virtual_machine for uuid, served in self._by_uuid.items() if uuid not in self._pending]
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Calls back after each change from now on; `callback` must neither wait nor raise."""
@@ -92,16 +96,19 @@ class VirtualMachineIndex:
             self._on_change()
 
     def by_uuid(self, uuid: str) -> VirtualMachine | None:
-        """Returns the VirtualMachine of this uuid, None if it does not exist."""
+        """Returns the VirtualMachine of this uuid, None if it does not exist or is pending."""
         served = self._by_uuid.get(uuid)
-        return None if served is None else served.virtual_machine
+        return None if served is None or uuid in self._pending else served.virtual_machine
 
     def find(self, name: str, *, uid: str | None = None) -> ServedVirtualMachine | None:
         """Returns the newest VirtualMachine of the name and pod uid; None if not found or still without interfaces."""
-        for served in reversed(self._by_name.get(name, {}).values()):
-            if served.belongs_to(uid):
-                return served if served.virtual_machine.interfaces else None
-        return None
+        served = self._newest(name, uid)
+        return served if served is not None and served.virtual_machine.interfaces else None
+
+    def pending_reason(self, name: str, *, uid: str | None = None) -> Pending | None:
+        """Returns why the pod of this name and uid has no interfaces yet, None if that is not known."""
+        served = self._newest(name, uid)
+        return served.virtual_machine.pending if served is not None and served.virtual_machine.is_pending else None
 
     async def wait_for(self, name: str, *, uid: str | None = None, seconds: float) -> ServedVirtualMachine | None:
         """Returns the result of `find` as soon as there is one, None after a time-out.
@@ -115,6 +122,10 @@ class VirtualMachineIndex:
                 return served
         return None
 
+    def _newest(self, name: str, uid: str | None) -> ServedVirtualMachine | None:
+        of_name = reversed(self._by_name.get(name, {}).values())
+        return next((served for served in of_name if served.belongs_to(uid)), None)
+
     def _put(self, virtual_machine: VirtualMachine) -> None:
         # The name of a VirtualMachine may change in the store; the entry under the old name must go.
         before = self._by_uuid.get(virtual_machine.uuid)
@@ -126,6 +137,10 @@ class VirtualMachineIndex:
         self._by_uuid[virtual_machine.uuid] = served
         # Assigning to an existing key keeps its position, so a change of an old VirtualMachine does not make it newest.
         self._by_name.setdefault(virtual_machine.name, {})[virtual_machine.uuid] = served
+        if virtual_machine.is_pending:
+            self._pending.add(virtual_machine.uuid)
+            return
+        self._pending.discard(virtual_machine.uuid)
         self.waiters.wake(virtual_machine.name)
         # Encoding ahead takes the cost off the path of ADD; beyond the limit memory matters more.
         if len(self) <= _MAX_PRE_ENCODED:
@@ -135,6 +150,7 @@ class VirtualMachineIndex:
         served = self._by_uuid.pop(uuid, None)
         if served is None:
             return
+        self._pending.discard(uuid)
         same_name = self._by_name[served.virtual_machine.name]
         del same_name[uuid]
         if not same_name:

@@ -27,7 +27,7 @@ class WatchedStore(Protocol):
     """The part of a config store that an agent uses."""
 
     def watch_virtual_machines(
-        self, *, node: str | None = None
+        self, *, node: str | None = None, include_pending: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
         """See `contrail_config.store.Store.watch_virtual_machines`."""
 
@@ -60,7 +60,7 @@ class VirtualMachineWatch:
 
     async def _watch(self) -> None:
         self._index.begin_list()
-        async with self._store.watch_virtual_machines(node=self._node) as changes:
+        async with self._store.watch_virtual_machines(node=self._node, include_pending=True) as changes:
             async for change in changes:
                 self._index.apply(change)
                 if change.type is ChangeType.SYNCED:

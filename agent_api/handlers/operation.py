@@ -33,6 +33,9 @@ PATH_PARAMETERS = {
 WRITE_ERRORS = (403, 500)
 BODY_ERRORS = (403, 408, 413, 500)
 
+NOT_FOUND = "{ Not Found }"
+"""The vrouter agent's text for an object that is missing or incomplete."""
+
 _IN_BRACES = re.compile(r"\{(\w+)\}")
 
 
@@ -48,7 +51,8 @@ class Operation(NamedTuple):
     """One endpoint. `response` and `request_body` are types; None means `{}` and no body.
 
     `errors` are possible statuses besides 200 and the common ones (400, 503, and 404 if there is a path parameter);
-    `media_type` is that of a 200 response, `unready_response` the type of a 503 response that is not an error.
+    `media_type` is that of a 200 response, `unready_response` the type of a 503 response that is not an error, and
+    `not_found_response` the type of a 404 response that says more than an error.
     """
 
     method: str
@@ -61,6 +65,7 @@ class Operation(NamedTuple):
     query: tuple[QueryParameter, ...] = ()
     media_type: str = "application/json"
     unready_response: Any = None
+    not_found_response: Any = None
 
     def route(self) -> web.RouteDef:
         """Returns the aiohttp route."""
@@ -87,7 +92,7 @@ def ok_response() -> web.Response:
 
 def not_found() -> web.HTTPNotFound:
     """Returns the vrouter agent's response for an object that is missing or incomplete."""
-    return web.HTTPNotFound(text="{ Not Found }")
+    return web.HTTPNotFound(text=NOT_FOUND)
 
 
 def query_parameter(request: web.Request, key: str) -> str | None:

@@ -1,6 +1,6 @@
 """Client of the node agent's API: the paths and bodies of the Contrail vrouter agent, and the additions of ours.
 
-Responses are decoded here and validated in `cni_contrail.interfaces.served`. 404 to a GET returns None; 503 raises
+Responses are decoded here and validated in `cni_contrail.interfaces.served`. 404 to a GET is no list; 503 raises
 `UnreachableError`, as a missing response does; any other status raises `RejectedError`.
 
 The requests of an ADD have two steps, `request_...` and reading the response: the agent works while ADD continues.
@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from cni_contrail.agent.http import Endpoint, HttpExchange, HttpResponse
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RejectedError, UnreachableError
+from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.quoting import cut
 from cni_contrail.settings import Settings
 
 TYPE_CHECKING = False
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 
 Port = Mapping[str, str]
 """The body of `POST /vm`: the keys of the Contrail vrouter agent, all values strings."""
+
+
+class VmConfig(NamedTuple):
+    """The answer to `/vm-cfg`: the interfaces, None if the agent has no list; then `pending` says why, if known."""
+
+    interfaces: list[Any] | None
+    pending: str = ""
 
 
 class AgentClient:
@@ -43,9 +52,12 @@ class AgentClient:
         query = f"?wait={wait:.3f}" + (f"&uid={uid}" if uid else "")
         return HttpExchange(self.endpoint, "GET", f"/vm-cfg/{virtual_machine}{query}", b"", deadline)
 
-    def read_vm_config(self, exchange: HttpExchange) -> list[Any] | None:
-        """Returns the pod's interfaces, None if the agent has no list."""
-        return self._list(exchange)
+    def read_vm_config(self, exchange: HttpExchange) -> VmConfig:
+        """Returns the pod's interfaces, or why there are none."""
+        answer = self._answer(exchange)
+        if answer.status == 404:
+            return VmConfig(None, _pending_text(answer))
+        return VmConfig(self._decode_list(exchange, answer))
 
     def vm_ports(self, vm_uuid: str, interface_uuid: str, deadline: Deadline) -> list[Any] | None:
         """Returns the VM's plugged interfaces with their addresses, only one unless `interface_uuid` is empty.
@@ -80,8 +92,9 @@ class AgentClient:
 
     def _list(self, exchange: HttpExchange) -> list[Any] | None:
         answer = self._answer(exchange)
-        if answer.status == 404:
-            return None
+        return None if answer.status == 404 else self._decode_list(exchange, answer)
+
+    def _decode_list(self, exchange: HttpExchange, answer: HttpResponse) -> list[Any]:
         try:
             document = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
@@ -123,6 +136,15 @@ def _reasons(answer: HttpResponse) -> list[str]:
         return [str(reason) for reason in json.loads(answer.body)["reasons"]]
     except (ValueError, LookupError, TypeError, RecursionError):
         return []
+
+
+def _pending_text(answer: HttpResponse) -> str:
+    """Returns what the pod waits for, which only our agent says; its message may quote what a tenant wrote."""
+    try:
+        document = json.loads(answer.body)
+        return cut(f"{document['reason']}: {document['message']}")
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
 
 
 def _error_text(answer: HttpResponse) -> str:

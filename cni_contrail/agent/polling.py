@@ -106,10 +106,11 @@ class InterfaceListRequest:
     def _look(self) -> ServedList | str:
         answer = self._agent.read_vm_config(self._request.take())
         where = f"agent at {self._agent.endpoint}"
-        if answer is None:
+        if answer.interfaces is None:
             uid = f" with uid {self._pod.uid}" if self._pod.uid else ""
-            return f"{where} has no interfaces for pod {self._pod} ({self._virtual_machine}){uid}"
-        served = read_list(answer)
+            why = f": {answer.pending}" if answer.pending else ""
+            return f"{where} has no interfaces for pod {self._pod} ({self._virtual_machine}){uid}{why}"
+        served = read_list(answer.interfaces)
         missing = served.missing(self._pod.uid)
         return f"{where}, pod {self._pod}: {missing}" if missing else served
 

@@ -260,7 +260,7 @@ async def test_our_plugin_uses_the_fast_path(listed: ServedAgent, seen_by_aiohtt
     def attach_and_detach() -> None:
         agent = PluginClient(Endpoint(str(listed.socket), "", 0))
         call: HttpExchange = agent.request_vm_config(VIRTUAL_MACHINE.name, VIRTUAL_MACHINE.uuid, 3.0, deadline)
-        assert agent.read_vm_config(call) is not None
+        assert agent.read_vm_config(call).interfaces is not None
         agent.confirm_plug(agent.request_plug([port_of(SAMPLE_VM, SAMPLE_VMI)], deadline))
         agent.unplug(SAMPLE_VM, "", CONTAINER, deadline)
         agent.unplug(SAMPLE_VM, SAMPLE_VMI, CONTAINER, deadline)

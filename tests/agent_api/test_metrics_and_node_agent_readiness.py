@@ -12,7 +12,7 @@ from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import StartAgent, WaitForSync
 from tests.support.served_agent import ServedAgent, port_of, running, until
-from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_virtual_machine
+from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_pending, make_virtual_machine
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
@@ -86,6 +86,7 @@ async def test_virtual_machines_ports_and_waiting_requests_are_gauges(
     store: SqliteStore, served: ServedAgent, wait_for_sync: WaitForSync
 ) -> None:
     await store.put_virtual_machine(make_virtual_machine())
+    await store.put_pending(make_pending("waits"))
     await wait_for_sync()
     await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
     waiting = asyncio.create_task(served.tcp.get("/vm-cfg/k8s__default__nobody?wait=30"))

@@ -16,7 +16,14 @@ from contrail_service.serving import serve_tcp
 from tests.agent_api.conftest import WaitForSync
 from tests.support.raw_http import exchanged, request
 from tests.support.served_agent import ServedAgent, instance_port_of, port_of
-from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_virtual_machine, sample_interface
+from tests.support.virtual_machines import (
+    NODE,
+    SAMPLE_VM,
+    SAMPLE_VMI,
+    make_pending,
+    make_virtual_machine,
+    sample_interface,
+)
 
 Json = dict[str, Any]
 
@@ -69,6 +76,19 @@ async def test_responses_have_the_keys_of_their_schemas(
         item = content[0] if isinstance(content, list) else content
         schema = schema_of(document, described)
         assert set(schema["required"]) <= set(item) <= set(schema["properties"]), path
+
+
+async def test_the_404_of_a_pending_pod_is_as_described(
+    document: Json, store: SqliteStore, served: ServedAgent, wait_for_sync: WaitForSync
+) -> None:
+    pending = make_pending()
+    await store.put_pending(pending)
+    await wait_for_sync()
+    async with served.tcp.get(f"/vm-cfg/{pending.name}") as answer:
+        content = await answer.json()
+    described = document["paths"]["/vm-cfg/{name}"]["get"]["responses"]["404"]["content"]["application/json"]["schema"]
+    schema = resolved(document, described)
+    assert (schema["required"], list(schema["properties"])) == (["error"], list(content))
 
 
 @pytest.mark.parametrize(

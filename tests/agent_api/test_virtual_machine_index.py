@@ -2,14 +2,15 @@
 
 import uuid
 
+import msgspec
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from agent_api.virtual_machine_index import VirtualMachineIndex
-from contrail_config.objects import VirtualMachine
+from contrail_config.objects import Pending, VirtualMachine
 from contrail_config.store import Change, ChangeType
-from tests.support.virtual_machines import make_virtual_machine
+from tests.support.virtual_machines import make_pending, make_virtual_machine
 
 
 def apply(index: VirtualMachineIndex, kind: ChangeType, virtual_machine: VirtualMachine | None = None) -> None:
@@ -115,6 +116,54 @@ def test_the_end_of_a_list_that_never_began_removes_nothing(index: VirtualMachin
 def test_deleting_an_unknown_virtual_machine_has_no_effect(index: VirtualMachineIndex, old: VirtualMachine) -> None:
     apply(index, ChangeType.DELETED, make_virtual_machine())
     assert found(index, old) == old
+
+
+def test_a_pending_one_only_says_why_there_are_no_interfaces(index: VirtualMachineIndex) -> None:
+    pending = make_pending()
+    apply(index, ChangeType.ADDED, pending)
+    assert index.pending_reason(pending.name, uid=pending.uuid) == pending.pending
+    assert found(index, pending) is None
+    assert index.by_uuid(pending.uuid) is None
+    assert (index.all(), len(index)) == ([], 0)
+
+
+def test_the_reason_ends_with_the_interfaces_and_with_the_pod(index: VirtualMachineIndex) -> None:
+    pending = make_pending()
+    apply(index, ChangeType.ADDED, pending)
+    complete = make_virtual_machine(uid=pending.uuid)
+    apply(index, ChangeType.MODIFIED, complete)
+    assert found(index, complete) == index.by_uuid(complete.uuid) == complete
+    assert index.pending_reason(pending.name) is None
+    assert len(index) == 1
+    apply(index, ChangeType.DELETED, complete)
+    apply(index, ChangeType.ADDED, pending)
+    apply(index, ChangeType.DELETED, pending)
+    assert index.pending_reason(pending.name) is None
+    assert len(index) == 0
+
+
+def test_a_recreated_pod_never_gets_the_reason_of_its_predecessor(index: VirtualMachineIndex) -> None:
+    old, new = make_pending(), make_pending(pending=Pending("AnnotationInvalid", "not JSON"))
+    apply(index, ChangeType.ADDED, old)
+    assert index.pending_reason(new.name, uid=new.uuid) is None
+    apply(index, ChangeType.ADDED, new)
+    assert index.pending_reason(new.name, uid=new.uuid) == index.pending_reason(new.name) == new.pending
+    apply(index, ChangeType.DELETED, new)
+    assert index.pending_reason(new.name, uid=new.uuid) is None
+
+
+def test_a_static_pod_finds_its_reason_by_its_config_hash(index: VirtualMachineIndex) -> None:
+    pending = msgspec.structs.replace(make_pending(), config_hash="f00d")
+    apply(index, ChangeType.ADDED, pending)
+    assert index.pending_reason(pending.name, uid="f00d") == pending.pending
+
+
+def test_a_new_list_without_a_pending_one_removes_it(index: VirtualMachineIndex) -> None:
+    pending = make_pending()
+    apply(index, ChangeType.ADDED, pending)
+    index.begin_list()
+    apply(index, ChangeType.SYNCED)
+    assert index.pending_reason(pending.name) is None
 
 
 class ModelOfVirtualMachines(RuleBasedStateMachine):

@@ -34,8 +34,10 @@ class ScriptedStore:
         self.last_is_open = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def watch_virtual_machines(self, *, node: str | None = None) -> AsyncIterator[AsyncIterator[MachineChange]]:
-        assert node == NODE
+    async def watch_virtual_machines(
+        self, *, node: str | None = None, include_pending: bool = False
+    ) -> AsyncIterator[AsyncIterator[MachineChange]]:
+        assert (node, include_pending) == (NODE, True)
         changes, error = self._watches.pop(0)
         yield self._play(changes, error)
 

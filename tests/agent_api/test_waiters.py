@@ -10,10 +10,10 @@ import pytest
 from agent_api.handlers import waiting
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
-from tests.agent_api.conftest import StartAgent
+from tests.agent_api.conftest import StartAgent, WaitForSync
 from tests.support.raw_http import connected, exchanged, request
 from tests.support.served_agent import ServedAgent, until
-from tests.support.virtual_machines import SAMPLE_VMI, make_virtual_machine
+from tests.support.virtual_machines import SAMPLE_VMI, make_pending, make_virtual_machine
 
 Answer = tuple[int, object]
 Ask = Callable[..., Awaitable["asyncio.Task[Answer]"]]
@@ -96,6 +96,34 @@ async def test_a_virtual_machine_without_interfaces_does_not_end_the_wait(
 @pytest.mark.parametrize("seconds", ["0", "0.05", "00.05"])
 async def test_a_time_out_is_the_vrouter_agents_404(served: ServedAgent, seconds: str) -> None:
     assert await get_vm_cfg(served, "k8s__default__nobody", wait=seconds) == (404, {"error": "{ Not Found }"})
+
+
+@pytest.mark.parametrize("parameters", [{}, {"wait": "0.05"}])
+async def test_the_404_says_what_the_pod_waits_for(
+    store: SqliteStore, served: ServedAgent, wait_for_sync: WaitForSync, parameters: dict[str, str]
+) -> None:
+    pending = make_pending()
+    await store.put_pending(pending)
+    await wait_for_sync()
+    expected = {
+        "error": "{ Not Found }",
+        "reason": "NetworkNotFound",
+        "message": "network attachment definition default/blue not found",
+    }
+    for uid in ({}, {"uid": pending.uuid}):
+        assert await get_vm_cfg(served, pending.name, **parameters, **uid) == (404, expected)
+    successor = await get_vm_cfg(served, pending.name, **parameters, uid="00000000-0000-4000-8000-000000000001")
+    assert successor == (404, {"error": "{ Not Found }"})
+
+
+async def test_a_reason_does_not_end_the_wait(store: SqliteStore, served: ServedAgent, ask: Ask) -> None:
+    pending = make_pending()
+    answer = await ask(pending.name, uid=pending.uuid)
+    await store.put_pending(pending)
+    await until(lambda: served.agent.virtual_machines.pending_reason(pending.name))
+    assert len(served.agent.virtual_machines.waiters) == 1
+    await store.put_virtual_machine(make_virtual_machine(uid=pending.uuid))
+    assert vm_uuids(await answer) == [pending.uuid]
 
 
 async def test_a_wait_is_limited_to_the_maximum(served: ServedAgent, monkeypatch: pytest.MonkeyPatch) -> None:

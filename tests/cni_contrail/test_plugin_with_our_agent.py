@@ -11,7 +11,7 @@ from contrail_config.objects import VirtualMachine
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.served_agent import ServedAgent, serve_agent
-from tests.support.virtual_machines import left_interface, make_virtual_machine, pod_interface
+from tests.support.virtual_machines import left_interface, make_pending, make_virtual_machine, pod_interface
 
 
 @pytest.fixture
@@ -82,6 +82,22 @@ async def test_the_list_of_another_pod_of_the_name_is_ignored(
     settings = {"poll-timeout": 0.5, "poll-retries": 1}
     message = (await asyncio.to_thread(plugin.add, pod, settings=settings)).failed(11)
     assert "default/p1" in message
+
+
+@pytest.mark.parametrize("mode", ["thick", "delegated"])
+async def test_the_error_of_a_pod_without_interfaces_names_what_it_waits_for(
+    served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, mode: str
+) -> None:
+    await store.put_pending(make_pending(uid=pod.uid))
+    settings = {"poll-timeout": 0.1, "poll-retries": 5, "mode": mode}
+    message = (await asyncio.to_thread(plugin.add, pod, settings=settings)).failed(11)
+    assert message == (
+        f"agent at unix:{served.socket} has no interfaces for pod default/p1 (k8s__default__p1) with uid {pod.uid}:"
+        " NetworkNotFound: network attachment definition default/blue not found"
+    )
+    successor = PodSandbox(sandbox.path, name="p1", namespace="default")
+    message = (await asyncio.to_thread(plugin.add, successor, settings=settings)).failed(11)
+    assert message.endswith(f"with uid {successor.uid}")
 
 
 @pytest.mark.parametrize("ifname", ["1a2b3c4d-5e", "a%b"])

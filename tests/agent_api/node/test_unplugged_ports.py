@@ -16,7 +16,7 @@ from tests.agent_api.conftest import WaitForSync
 from tests.agent_api.node.conftest import MakeReporter, RecordedReports
 from tests.support.fake_clock import FakeClock
 from tests.support.served_agent import ServedAgent, instance_port_of, port_of, serve_agent, until
-from tests.support.virtual_machines import make_virtual_machine, pod_interface
+from tests.support.virtual_machines import make_pending, make_virtual_machine, pod_interface
 
 UID = str(uuid.uuid4())
 VIRTUAL_MACHINE = make_virtual_machine(
@@ -102,6 +102,20 @@ async def test_a_port_that_outlives_its_virtual_machine_is_pending_until_it_is_u
     assert await last(reporter, reports) == (2, [])
     await unplug(force_deleted, f"{UID}/{INTERFACES[0]}")
     assert await last(reporter, reports) == (1, INTERFACES[:1])
+    await unplug(force_deleted)
+    assert await last(reporter, reports) == (0, sorted(INTERFACES))
+
+
+async def test_a_reason_to_wait_is_no_virtual_machine_of_the_port(
+    store: SqliteStore,
+    force_deleted: ServedAgent,
+    wait_for_sync: WaitForSync,
+    reporter: NodeReporter,
+    reports: RecordedReports,
+) -> None:
+    await store.put_pending(make_pending("web-0", uid=UID))
+    await wait_for_sync()
+    assert await last(reporter, reports) == (2, [])
     await unplug(force_deleted)
     assert await last(reporter, reports) == (0, sorted(INTERFACES))
 

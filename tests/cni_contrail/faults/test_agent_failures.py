@@ -146,6 +146,22 @@ class TestMissingList:
         message = plugin.add(replace(pod, uid="another")).failed(11)
         assert message.endswith("has no interfaces for pod demo/web-0 (k8s__demo__web-0) with uid another")
 
+    @pytest.mark.parametrize(
+        ("document", "reason"),
+        [
+            ({"reason": "NetworkNotFound", "message": "no network blue"}, ": NetworkNotFound: no network blue"),
+            ({"reason": "AnnotationInvalid", "message": "x" * 4000}, ": AnnotationInvalid: " + "x" * 178 + "..."),
+            ({"reason": "NetworkNotFound"}, ""),
+            (["reason", "message"], ""),
+            ("reason", ""),
+        ],
+    )
+    def test_the_reason_is_named_if_the_agent_knows_it(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, document: Any, reason: str
+    ) -> None:
+        agent.before(lambda seen: Reply(404, document))
+        assert plugin.add(pod).failed(11).partition(f"with uid {pod.uid}")[2] == reason
+
     def test_a_list_that_appears_while_the_agent_holds_its_answer_is_used_at_once(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
     ) -> None:

@@ -64,6 +64,22 @@ def test_the_plugin_configures_a_pod_with_the_list_of_its_nodes_agent(
     assert (sandbox.links(), runtime.plugin.node.links()) == ([], [])
 
 
+def test_the_error_of_a_waiting_pod_names_its_missing_network_until_that_exists(
+    tenant: Tenant, agents: Agents, runtime: Runtime, sandbox: Netns
+) -> None:
+    uid = tenant.add_pod("web", networks="blue", node="node-1")
+    pod = sandbox_of(tenant, "web", sandbox, uid)
+    path = f"/vm-cfg/k8s__{tenant.namespace}__web?uid={uid}"
+    wait_until(lambda: "reason" in agents[0].ask(path)[1], what="the agent knows the reason")
+    reason = f"NetworkNotFound: network attachment definition {tenant.namespace}/blue not found"
+    assert runtime.add(pod).failed(11).endswith(reason)
+
+    tenant.add_nad("blue", cidr="10.1.0.0/24")
+    runtime.add(pod).succeeded()
+    assert sorted(sandbox.links()) == ["eth0", "eth1"]
+    runtime.delete(pod).succeeded()
+
+
 def test_an_agent_serves_only_pods_of_its_node(cluster: Cluster, tenant: Tenant, agents: Agents) -> None:
     tenant.add_pod("here", node="node-1")
     tenant.add_pod("there", node="node-2")
