@@ -75,8 +75,9 @@ def agent_operations(
         *PortHandlers(agent.virtual_machines, agent.ports, agent.stale_ports, body_reader).operations(),
         *GatewayHandlers(agent.gateways, body_reader).operations(),
     ]
-    if agent.datapath is not None and is_local:
-        operations += DatapathHandlers(agent.datapath).local_operations()
+    if agent.datapath is not None:
+        handlers = DatapathHandlers(agent.datapath, body_reader)
+        operations += handlers.operations() + (handlers.local_operations() if is_local else [])
     return operations
 
 

@@ -10,10 +10,11 @@ from prometheus_client import CollectorRegistry
 
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.linux_datapath import LinuxDatapath
+from agent_api.datapath.metrics import register_kind
 from agent_api.gateways.table import GatewayTable
 from agent_api.metrics import Metrics
 from agent_api.ports.directory import PortDirectory
-from agent_api.ports.stale import STALE_TIMEOUT, DeviceExists, StalePortCleaner, device_exists
+from agent_api.ports.stale import STALE_TIMEOUT, DeviceExists, StalePortCleaner, device_exists, is_not_here
 from agent_api.ports.table import PortTable
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from agent_api.virtual_machine_watch import INITIAL_BACKOFF, VirtualMachineWatch, WatchedStore
@@ -41,9 +42,17 @@ class NodeAgent:
         self.details = {"datapath": datapath.value}
         self.virtual_machines = VirtualMachineIndex(datapath=datapath)
         self.ports = PortTable(PortDirectory(ports_dir))
-        self.stale_ports = StalePortCleaner(self.ports, timeout=stale_timeout, device_exists=device_exists)
         self.gateways = GatewayTable(ports_dir)
-        self.datapath = LinuxDatapath(self.virtual_machines, self.ports) if datapath is Datapath.LINUX else None
+        register_kind(registry, datapath)
+        self.datapath: LinuxDatapath | None = None
+        if datapath is Datapath.LINUX:
+            self.datapath = LinuxDatapath(self.virtual_machines, self.ports, registry=registry)
+        self.stale_ports = StalePortCleaner(
+            self.ports,
+            timeout=stale_timeout,
+            device_exists=device_exists,
+            has_lost_device=self.datapath.has_lost_device if self.datapath else is_not_here,
+        )
         self.metrics = Metrics(
             registry,
             virtual_machines=lambda: len(self.virtual_machines),
@@ -73,7 +82,7 @@ class NodeAgent:
 
     def readiness(self) -> list[str]:
         """Returns the reasons why the agent cannot answer with current state; empty when it is ready."""
-        # The plugin's STATUS recognizes this reason by the word "ports"; no other reason may contain it.
+        # The plugin's STATUS recognizes this reason by the word "ports"; no other reason of this agent may contain it.
         reasons = [] if self.ports.loaded else ["ports: not loaded yet"]
         if self._watch.problem is not None:
             reasons.append(self._watch.problem)

@@ -55,6 +55,11 @@ class DesiredState(_State, frozen=True):
     networks: tuple[DesiredNetwork, ...]
     routed: tuple[RoutedPort, ...]
 
+    @property
+    def port_count(self) -> int:
+        """The number of plugged ports."""
+        return len(self.routed) + sum(len(network.ports) for network in self.networks)
+
 
 class Computation(NamedTuple):
     """The desired state, and the names of the networks left out because they share a VNI, by VNI."""

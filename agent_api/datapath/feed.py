@@ -78,6 +78,11 @@ class DesiredStateFeed:
         return served.body
 
     @property
+    def version(self) -> str | None:
+        """The version that was computed last."""
+        return None if self._served is None else self._served.version
+
+    @property
     def state(self) -> DesiredState:
         """The state that was computed last; an empty one before."""
         return DesiredState((), ()) if self._served is None else self._served.computation.state

@@ -1,12 +1,21 @@
-"""Linux datapath of the node: connects the feed of its desired state to the virtual machines and the port table."""
+"""Linux datapath of the node: its desired state, from virtual machines and ports, and the reports on it."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
+
+import msgspec
+from prometheus_client import CollectorRegistry
 
 from agent_api.datapath.desired_state import Computation, desired_state
 from agent_api.datapath.feed import DesiredStateFeed
+from agent_api.datapath.kind import Datapath
+from agent_api.datapath.lost_devices import has_lost_device
+from agent_api.datapath.metrics import DatapathMetrics
+from agent_api.datapath.report import DatapathReport
+from agent_api.datapath.reports import DatapathReports
 from agent_api.ports.container import ContainerPort
+from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
 from contrail_config.objects import VirtualMachine, VirtualMachineInterface
 
@@ -24,25 +33,70 @@ class KnownVirtualMachines(Protocol):
     def all(self) -> list[VirtualMachine]:
         """Returns all VirtualMachines."""
 
+    def by_uuid(self, uuid: str) -> VirtualMachine | None:
+        """Returns the VirtualMachine of this uuid, None if it does not exist."""
+
     def on_change(self, callback: Callable[[], None]) -> None:
         """Calls back after each change."""
 
 
-class LinuxDatapath:
-    """What the kernel of this node should have, for the process that programs it."""
+class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
+    """The datapath as this agent knows it: `version` and numbers of the state that was served last, and the report.
 
-    def __init__(self, virtual_machines: KnownVirtualMachines, ports: PortTable) -> None:
+    `refused`: names of networks that are not served, by the VNI that they share. `age`: seconds since the report.
+    """
+
+    version: str | None
+    networks: int
+    ports: int
+    refused: dict[str, tuple[str, ...]]
+    age: float | None
+    report: DatapathReport | None
+    datapath: Datapath = Datapath.LINUX
+
+
+class LinuxDatapath:
+    """What the kernel of this node should have, for the process that programs it, and what that process reports."""
+
+    def __init__(
+        self, virtual_machines: KnownVirtualMachines, ports: PortTable, *, registry: CollectorRegistry
+    ) -> None:
         self._virtual_machines = virtual_machines
         self._ports = ports
         self._logged: dict[int, tuple[str, ...]] = {}
         self.feed = DesiredStateFeed(self._compute, not_ready_reason=self._not_ready_reason)
+        self.reports = DatapathReports()
+        DatapathMetrics(registry, self.feed, self.reports)
         virtual_machines.on_change(self.feed.changed)
         ports.on_change(self.feed.changed)
 
     def readiness(self) -> list[str]:
         """Returns what prevents traffic, by network; the first few are named."""
-        # The plugin's STATUS recognizes a reason of the port table by the word "ports".
-        return named([_refusal(vni, names) for vni, names in sorted(self.feed.refused.items())])
+        refusals = [_refusal(vni, names) for vni, names in sorted(self.feed.refused.items())]
+        return list(_first_few([*self.reports.problems(), *refusals]))
+
+    def status(self) -> DatapathStatus:
+        """Returns the datapath as this agent knows it."""
+        state, reports = self.feed.state, self.reports
+        return DatapathStatus(
+            version=self.feed.version,
+            networks=len(state.networks),
+            ports=state.port_count,
+            refused={str(vni): names for vni, names in self.feed.refused.items()},
+            age=None if reports.latest is None else round(reports.age, 3),
+            report=reports.latest,
+        )
+
+    def has_lost_device(self, port: Port, devices: Collection[str]) -> bool:
+        """Returns whether a port's device is gone; `devices` of ports are in the node's own namespace."""
+        # Before the first complete list nothing is known of the namespaces.
+        return self._virtual_machines.synced and has_lost_device(
+            port,
+            devices=devices,
+            siblings=self._ports.by_virtual_machine(port.vm_uuid).values(),
+            virtual_machine=self._virtual_machines.by_uuid(port.vm_uuid),
+            is_missing=self.reports.is_missing,
+        )
 
     def _not_ready_reason(self) -> str | None:
         # On half a list the reader would remove what is in use.
@@ -67,12 +121,7 @@ class LinuxDatapath:
         return port.host_ifname
 
 
-def named(reasons: list[str]) -> list[str]:
-    """Returns the first few reasons, and the number of the others."""
-    return list(_named(reasons))
-
-
-def _named(reasons: list[str]) -> Iterator[str]:
+def _first_few(reasons: list[str]) -> Iterator[str]:
     yield from reasons[:_MAX_NAMED]
     if len(reasons) > _MAX_NAMED:
         yield f"datapath: {len(reasons) - _MAX_NAMED} more problems"

@@ -1,15 +1,26 @@
-"""`/datapath`: the desired state of the node's datapath, for the process that programs the kernel.
+"""`/datapath`: the desired state of the node's datapath, for the process that programs the kernel, and its reports.
 
 Only on the Unix socket: over TCP any local process could read all of it, and occupy the few slots of waiting requests.
+`/datapath/report` is served everywhere, for operators.
 """
 
+import msgspec
 from aiohttp import web
 
 from agent_api.datapath.feed import VersionedState
-from agent_api.datapath.linux_datapath import LinuxDatapath
-from agent_api.handlers.operation import Operation, QueryParameter, json_bytes_response, query_parameter
+from agent_api.datapath.linux_datapath import DatapathStatus, LinuxDatapath
+from agent_api.datapath.report import DatapathReport, parse_report
+from agent_api.handlers.operation import (
+    BODY_ERRORS,
+    Operation,
+    QueryParameter,
+    json_bytes_response,
+    ok_response,
+    query_parameter,
+)
 from agent_api.handlers.waiting import wait_parameter, wait_seconds
 from agent_api.metrics import exclude_wait_time
+from agent_api.request_bodies import RequestBodyReader
 from agent_api.waiters import WaitSlots
 
 MAX_WAITING = 16
@@ -22,11 +33,17 @@ _VERSION = QueryParameter(
 
 
 class DatapathHandlers:
-    """The endpoint of the desired state."""
+    """The endpoints of the desired state and of the reports."""
 
-    def __init__(self, datapath: LinuxDatapath) -> None:
+    def __init__(self, datapath: LinuxDatapath, body_reader: RequestBodyReader) -> None:
         self._datapath = datapath
+        self._body_reader = body_reader
         self._wait_slots = WaitSlots(MAX_WAITING)
+
+    def operations(self) -> list[Operation]:
+        """Returns the operations for all listeners."""
+        summary = "The latest report on the node's datapath."
+        return [Operation("GET", "/datapath/report", summary, self._get_status, response=DatapathStatus)]
 
     def local_operations(self) -> list[Operation]:
         """Returns the operations for the Unix socket."""
@@ -38,8 +55,24 @@ class DatapathHandlers:
                 self._get,
                 response=VersionedState,
                 query=(_WAIT, _VERSION),
-            )
+            ),
+            Operation(
+                "POST",
+                "/datapath",
+                "Reports the state of the kernel.",
+                self._report,
+                request_body=DatapathReport,
+                errors=BODY_ERRORS,
+            ),
         ]
+
+    async def _report(self, request: web.Request) -> web.Response:
+        async with self._body_reader.read(request) as body:
+            self._datapath.reports.add(parse_report(body))
+        return ok_response()
+
+    async def _get_status(self, _request: web.Request) -> web.Response:
+        return json_bytes_response(msgspec.json.encode(self._datapath.status()))
 
     async def _get(self, request: web.Request) -> web.Response:
         known, wait = query_parameter(request, "version"), wait_seconds(request)

@@ -26,4 +26,4 @@ def test_responses_conform_to_the_document(tmp_path: Path) -> None:
             check=False,
         )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "19 selected / 19 total" in run.stdout
+    assert "21 selected / 21 total" in run.stdout

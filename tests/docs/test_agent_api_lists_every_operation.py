@@ -69,7 +69,7 @@ def test_every_error_status_has_a_cause_and_a_cure(document: Json) -> None:
     assert all(len(row) == 3 and all(row) for row in documented)
 
 
-@pytest.mark.parametrize("path", ["/vm", "/port", "/gateway"])
+@pytest.mark.parametrize("path", ["/vm", "/port", "/gateway", "/datapath"])
 def test_every_key_of_a_body_is_documented_and_no_other(document: Json, path: str) -> None:
     item = item_of(document, document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"])
     served = {(key, key in item["required"]) for key in item["properties"]}

@@ -1,7 +1,7 @@
 """`/datapath` of a running agent: desired state on the Unix socket."""
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -124,3 +124,82 @@ async def test_a_wrong_parameter_is_named(linux: ServedAgent, parameters: dict[s
     async with linux.unix.get("/datapath", params=parameters) as answer:
         assert answer.status == 400
         assert (await answer.json())["error"].startswith(f"{next(iter(parameters))}: ")
+
+
+class TestReports:
+    """`POST /datapath` and what becomes of it."""
+
+    REPORT: ClassVar = {
+        "version": "v1",
+        "changes": 2,
+        "repaired": 1,
+        "seconds": 0.25,
+        "problems": {"5": "no bridge"},
+        "missing": {"5": ["tap1", "tap2"]},
+        "drops": {"5": {"spoofing": 3, "broadcast": 4}},
+    }
+
+    async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:
+        version = (await get(linux))["version"]
+        nothing = {"version": version, "networks": 0, "ports": 0, "refused": {}, "age": None, "report": None}
+        async with linux.tcp.get("/datapath/report") as answer:
+            assert await answer.json() == nothing | {"datapath": "linux"}
+        await post(linux, self.REPORT)
+        for client in (linux.tcp, linux.unix):
+            async with client.get("/datapath/report") as answer:
+                shown = await answer.json()
+            assert shown["report"] == self.REPORT
+            assert shown["age"] >= 0
+
+    async def test_it_is_accepted_only_on_the_unix_socket(self, linux: ServedAgent) -> None:
+        async with linux.tcp.post("/datapath", json=self.REPORT) as answer:
+            assert answer.status == 404
+
+    async def test_an_invalid_report_changes_nothing(self, linux: ServedAgent) -> None:
+        await post(linux, self.REPORT)
+        async with linux.unix.post("/datapath", json=self.REPORT | {"repaired": -1}) as answer:
+            assert answer.status == 400
+            assert (await answer.json())["error"].startswith("repaired: ")
+        async with linux.unix.get("/datapath/report") as answer:
+            assert (await answer.json())["report"] == self.REPORT
+
+    async def test_its_problems_are_reasons_of_which_three_are_named(self, linux: ServedAgent) -> None:
+        await get(linux)
+        await post(linux, self.REPORT | {"problems": {str(vni): "no bridge" for vni in range(1, 6)}})
+        async with linux.unix.get("/readyz") as answer:
+            assert answer.status == 503
+            reasons = (await answer.json())["reasons"]
+        named = [f"datapath: VNI {vni}: no bridge" for vni in (1, 2, 3)]
+        assert reasons == [*named, "datapath: 2 more problems"]
+        await post(linux, self.REPORT | {"problems": {}})
+        async with linux.unix.get("/readyz") as answer:
+            assert answer.status == 200
+
+    async def test_its_numbers_are_metrics(self, store: SqliteStore, linux: ServedAgent) -> None:
+        pod = make_pod()
+        await store.put_virtual_machine(pod)
+        await linux.unix.post("/vm", json=port_of(pod.uuid, pod.interfaces[1].uuid))
+        state = await get(linux)
+        while not (state["networks"] and state["networks"][0]["ports"]):
+            state = await get(linux, version=state["version"])
+        await post(linux, self.REPORT)
+        await post(linux, self.REPORT | {"drops": {"5": {"spoofing": 5, "broadcast": 4}}})
+        async with linux.unix.get("/metrics") as answer:
+            text = await answer.text()
+        for line in (
+            'contrail_agent_datapath_kind{kind="linux"} 1.0',
+            "contrail_agent_datapath_networks 1.0",
+            "contrail_agent_datapath_ports 1.0",
+            "contrail_agent_datapath_missing_ports 2.0",
+            "contrail_agent_datapath_problems 1.0",
+            "contrail_agent_datapath_resync_seconds 0.25",
+            "contrail_agent_datapath_repaired_total 2.0",
+            'contrail_agent_datapath_drops_total{reason="spoofing"} 2.0',
+            'contrail_agent_datapath_drops_total{reason="broadcast"} 0.0',
+        ):
+            assert line in text.splitlines()
+
+
+async def post(served: ServedAgent, report: dict[str, Any]) -> None:
+    async with served.unix.post("/datapath", json=report) as answer:
+        assert (answer.status, await answer.json()) == (200, {})

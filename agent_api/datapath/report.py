@@ -1,0 +1,52 @@
+"""Report of the process that programs the kernel, as in the body of `POST /datapath`: strict, and bounded."""
+
+from typing import Annotated
+
+import msgspec
+
+from agent_api.request_decoding import decode_body
+
+_MAX_NETWORKS = 4096  # in a report; a node has hundreds
+_END = r"$(?!\n)"  # in Python `$` also matches before a final newline, and JSON schemas know no `\Z`
+_MAX_NUMBER = 2**53 - 1  # what every JSON reader can represent
+
+Vni = Annotated[str, msgspec.Meta(pattern=rf"^(0|[1-9][0-9]{{0,7}}){_END}")]
+"""A key of the maps: the VNI in decimal; 0 stands for the routed ports."""
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=_MAX_NUMBER)]
+Version = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=rf"^[!-~]*{_END}")]
+Problem = Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=rf"^[^\x00-\x1f\x7f]*{_END}")]
+Link = Annotated[str, msgspec.Meta(pattern=rf"^[^/:\s\x00-\x1f\x7f]{{1,15}}{_END}")]
+Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=_MAX_NETWORKS)]
+
+
+class Drops(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Packets that a network's filter dropped since it was made, by reason."""
+
+    spoofing: Number = 0
+    broadcast: Number = 0
+
+
+class DatapathReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The state of the kernel after it was brought to `version` of the desired state, in `seconds`.
+
+    `changes` and `repaired` count since the previous report: objects changed because the desired state changed, and
+    because somebody else had changed them. `problems` says what is not as desired, `missing` lists the links of desired
+    ports that do not exist; both are complete, by VNI.
+    """
+
+    version: Version
+    changes: Number
+    repaired: Number
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+    problems: Annotated[dict[Vni, Problem], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
+    missing: Annotated[dict[Vni, Links], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
+    drops: Annotated[dict[Vni, Drops], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
+
+
+_decoder = msgspec.json.Decoder(DatapathReport)
+
+
+def parse_report(body: bytes) -> DatapathReport:
+    """Returns the report in a body. Raises BadRequestError."""
+    return decode_body(body, _decoder)

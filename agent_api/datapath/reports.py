@@ -1,0 +1,58 @@
+"""Reports on the datapath: the latest one, its age, and totals over all of them. Kept in memory."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from agent_api.datapath.report import DatapathReport, Drops
+
+MAX_AGE = 60.0
+"""Seconds without a report after which the datapath counts as not programmed; reports come at least every 30 s."""
+
+DROP_REASONS = ("spoofing", "broadcast")
+
+
+class DatapathReports:
+    """`clock` returns monotonic seconds."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.latest: DatapathReport | None = None
+        self.repaired = 0
+        self.drops = Counter[str]()  # by reason
+        self._clock = clock
+        self._since = clock()  # the time of the latest report, or of the start
+
+    def add(self, report: DatapathReport) -> None:
+        """Makes the report the latest one."""
+        if self.latest is not None:  # what was dropped before this process began has been counted by its predecessor
+            self._count_drops(self.latest.drops, report.drops)
+        self.repaired += report.repaired
+        self.latest = report
+        self._since = self._clock()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the latest report, or since the start."""
+        return self._clock() - self._since
+
+    def is_missing(self, vni: int, link: str) -> bool:
+        """Returns whether a current report says that a port's link does not exist."""
+        return self.latest is not None and self.age <= MAX_AGE and link in self.latest.missing.get(str(vni), ())
+
+    def problems(self) -> list[str]:
+        """Returns what is wrong: that nothing is reported, or the problems of the latest report by VNI."""
+        if self.age > MAX_AGE:
+            return [f"datapath: nothing reported for {self.age:.0f} s: contrail-cnid does not program it"]
+        problems = {} if self.latest is None else self.latest.problems
+        return [f"datapath: {_network(vni)}: {problems[vni]}" for vni in sorted(problems, key=int)]
+
+    def _count_drops(self, before: dict[str, Drops], now: dict[str, Drops]) -> None:
+        for vni, drops in now.items():
+            for reason in DROP_REASONS:
+                was, current = getattr(before.get(vni, Drops()), reason), getattr(drops, reason)
+                # A lower number: the network was made again, and counts from 0.
+                self.drops[reason] += current - was if current >= was else current
+
+
+def _network(vni: str) -> str:
+    return f"VNI {vni}" if vni != "0" else "index 0"
