@@ -120,7 +120,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "mtu": _MTU,
         "routes": _ROUTES,
         "nad": _NAD,
-        "config_name": _text(253),
+        "config_name": _text(255),
         "interface": _text(15),
         "attachment": _text(15),
         "vni": _VNI,

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -17,6 +17,9 @@ from manager.source import Nad, Namespace, Pod, Problem
 UNREADABLE = "ObjectUnreadable"
 """Event reason: the object does not match its kind's schema."""
 
+_MAX_CONFIG_HASH: Final = 253
+"""Characters, as the definition of virtual machines has it; kubelet's hashes have 32."""
+
 T = TypeVar("T", bound=KubeObject)
 
 
@@ -24,8 +27,7 @@ def make_pod(pod: PodObject) -> Pod:
     """Returns the pod; its `uid` is its identity over its whole life, see `identity`."""
     annotations = pod.metadata.annotations or PodAnnotations()
     metadata = _resolve(pod.metadata, annotations)._replace(uid=identity(pod))
-    config_hash = annotations.mirror or annotations.config_hash
-    return decoding.make_pod(metadata, pod.spec, pod.status, config_hash=config_hash)
+    return decoding.make_pod(metadata, pod.spec, pod.status, config_hash=_config_hash(annotations))
 
 
 def identity(pod: PodObject) -> str:
@@ -53,6 +55,12 @@ def make_problem(resource: Resource[T], found: UndecodableObject) -> Problem:
     """Returns the problem of an object that cannot be decoded."""
     metadata = found.metadata
     return Problem(resource.kind, metadata.namespace, metadata.name, metadata.uid, UNREADABLE, found.problem)
+
+
+def _config_hash(annotations: PodAnnotations) -> str | None:
+    """Returns the hash of a static pod's manifest. Anybody may annotate a pod: what is too long is none."""
+    text = annotations.mirror or annotations.config_hash or ""
+    return text if 0 < len(text) <= _MAX_CONFIG_HASH else None
 
 
 def _resolve(metadata: Metadata, annotations: msgspec.Struct | None) -> ObjectMetadata:

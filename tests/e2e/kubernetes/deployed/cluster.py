@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from contrail_config.kubernetes.kinds import label_value
 from tests.support.applied_manifests import MANIFESTS, apply, documents
 from tests.support.pods import OWN_CONFIG
 from tests.support.real_apiserver.server import ApiServer
@@ -105,7 +106,7 @@ class Tenant:
 
     def virtual_machine(self, name: str) -> Object | None:
         """The virtual machine of a pod, found by its labels; None if there is none, or only the reason for that."""
-        labels = f"opencontrail.org/namespace={self.namespace},opencontrail.org/pod={name}"
+        labels = f"opencontrail.org/namespace={self.namespace},opencontrail.org/pod={label_value(name)}"
         found = self.cluster.items(f"{GROUP}/virtualmachines?labelSelector={labels}")
         return next((item for item in found if item["spec"]["interfaces"]), None)
 
