@@ -18,12 +18,16 @@ from contrail_config.kubernetes.crds import crds
 from contrail_config.kubernetes.kinds import (
     ADDRESS_BLOCKS,
     CONTRAIL_NODES,
+    VIRTUAL_MACHINES,
     VIRTUAL_NETWORKS,
     NodeReport,
+    virtual_machine_object,
     virtual_network_object,
 )
+from contrail_config.kubernetes.node_buckets import node_bucket
 from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, Object, wait_until
 from tests.support.applied_manifests import apply
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import make_network, new_owner
 
 _FORBIDDEN = 403
@@ -50,7 +54,19 @@ def as_object(resource: Resource[Any], item: Any) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, **values}
 
 
-SYSTEM_OBJECTS = {VIRTUAL_NETWORKS.plural: a_network, ADDRESS_BLOCKS.plural: a_block}
+def a_virtual_machine() -> Object:
+    return as_object(
+        VIRTUAL_MACHINES, virtual_machine_object(make_virtual_machine(f"p-{uuid.uuid4().hex[:8]}", node=NODE))
+    )
+
+
+NODE = "node-1"
+BUCKET = node_bucket(NODE)
+SYSTEM_OBJECTS = {
+    VIRTUAL_MACHINES.path(BUCKET): a_virtual_machine,
+    VIRTUAL_NETWORKS.path(): a_network,
+    ADDRESS_BLOCKS.path(): a_block,
+}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +77,8 @@ def manager_token(cluster: Cluster) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def _in_force(cluster: Cluster) -> None:
     """The kinds are served, and both policies are in force."""
-    apply(cluster.server, *crds().values())
+    bucket = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": BUCKET}}
+    apply(cluster.server, bucket, *crds().values())
     for resource, item in ((VIRTUAL_NETWORKS, a_network()), (CONTRAIL_NODES, a_report("none"))):
         wait_until(lambda resource=resource: is_served(cluster, resource), what="served")  # type: ignore[misc]
         path = f"{resource.path()}?dryRun=All"
@@ -92,17 +109,17 @@ def refusal(cluster: Cluster, method: str, path: str, body: Any = None, *, token
 @pytest.fixture(params=SYSTEM_OBJECTS)
 def written(cluster: Cluster, manager_token: str, request: pytest.FixtureRequest) -> Iterator[tuple[str, Object]]:
     """Path of the collection, and an object in it that the manager has written."""
-    (resource,) = (each for each in (VIRTUAL_NETWORKS, ADDRESS_BLOCKS) if each.plural == request.param)
-    make: Callable[[], Object] = SYSTEM_OBJECTS[request.param]
-    stored = cluster.server.ask("POST", resource.path(), make(), token=manager_token)
-    yield resource.path(), stored
+    path: str = request.param
+    make: Callable[[], Object] = SYSTEM_OBJECTS[path]
+    stored = cluster.server.ask("POST", path, make(), token=manager_token)
+    yield path, stored
     with contextlib.suppress(HTTPError):  # the test has deleted it
-        cluster.server.ask("DELETE", f"{resource.path()}/{stored['metadata']['name']}", token=manager_token)
+        cluster.server.ask("DELETE", f"{path}/{stored['metadata']['name']}", token=manager_token)
 
 
 def another(collection: str) -> Object:
     """A new object of the collection."""
-    return SYSTEM_OBJECTS[collection.rpartition("/")[2]]()
+    return SYSTEM_OBJECTS[collection]()
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -115,6 +132,12 @@ def test_the_administrator_writes_no_object_of_the_system(
     if method == "POST":
         body = another(collection)
     assert "only the service account contrail/contrail-manager may write" in refusal(cluster, method, path, body)
+
+
+def test_the_administrator_deletes_no_collection_of_the_system(cluster: Cluster, written: tuple[str, Object]) -> None:
+    collection, stored = written
+    assert "contrail-manager may write" in refusal(cluster, "DELETE", collection)
+    assert cluster.server.ask("GET", f"{collection}/{stored['metadata']['name']}")["metadata"] == stored["metadata"]
 
 
 def test_the_manager_replaces_and_deletes_them(
