@@ -56,6 +56,7 @@ class ClusterMember:
         self.definitions = DefinitionCheck(client)
         self.invalid_objects = InvalidObjects()
         self.invalid_objects.add(self.node_reports.invalid_objects)
+        self.invalid_objects.add(self.deletions.invalid_objects)
         self._election = election
         self._statuses = StatusWriter(client.low_priority(), pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE

@@ -80,7 +80,9 @@ class InvalidObjects:
             await asyncio.sleep(self.interval)
 
     def _current(self) -> list[InvalidObject]:
-        return sorted({one for reader in self._readers for one in reader()})
+        """Returns each object once, with the problem that the last of its readers found."""
+        found = {(one.kind, one.namespace, one.name): one for reader in self._readers for one in reader()}
+        return sorted(found.values())
 
     def _count(self, kind: str) -> float:
         return float(sum(one.kind == kind for one in self._current()))

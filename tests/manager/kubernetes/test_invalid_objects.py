@@ -168,13 +168,15 @@ async def is_served(objects: ClusterObjects, server: FakeApiServer) -> None:
     await eventually(lambda: uid in {name for _, name in server.storage.objects(VIRTUAL_MACHINE_KIND)})
 
 
+@pytest.mark.parametrize("while_leading", [False, True])
 @pytest.mark.parametrize("name", INVALIDS)
 async def test_an_invalid_object_is_reported_and_everything_else_goes_on(
-    server: FakeApiServer, objects: ClusterObjects, name: str
+    server: FakeApiServer, objects: ClusterObjects, name: str, *, while_leading: bool
 ) -> None:
     kind, change, problem = INVALIDS[name]
-    stored = put(server, kind, change)
+    stored = {} if while_leading else put(server, kind, change)
     async with leading(server) as running:
+        stored = stored or put(server, kind, change)
         await is_served(objects, server)
         await eventually(lambda: running.cluster.readiness([]) != [])
         (reason,) = running.cluster.readiness([])
