@@ -95,7 +95,9 @@ class Worker:
         commit = GroupCommit(engine)
         with contextlib.closing(engine.database):
             while (batch := self._next_batch()) is not None:
-                self._call_in_loop(commit.execute(batch))
+                calls = commit.execute(batch)
+                del batch  # before its callers continue: an idle worker must not keep what they drop alive
+                self._call_in_loop(calls)
 
     def _next_batch(self) -> list[StoreOperation] | None:
         """Waits for an operation and returns it with those queued behind it; None after the last one."""
