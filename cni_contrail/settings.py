@@ -16,7 +16,7 @@ from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import LEVELS, Log
 from cni_contrail.node_file import read_node_file
-from cni_contrail.protocol.environment import IDENTIFIER, link_name_problem
+from cni_contrail.protocol.environment import IDENTIFIER, NOT_UTF_8, link_name_problem
 from cni_contrail.protocol.netconf import NetworkConfig, object_at
 from cni_contrail.quoting import MAX_QUOTED, cut, quoted
 
@@ -151,6 +151,9 @@ def _text(value: object) -> str:
     # Later errors name paths and hosts, so no setting is longer than what an error quotes.
     if len(value) > MAX_QUOTED:
         raise ValueError(f"a string of at most {MAX_QUOTED} characters")
+    # JSON can express half of a pair of surrogates, which is no character and has no form in a path.
+    if NOT_UTF_8.search(value):
+        raise ValueError("a string that is valid as UTF-8")
     return value
 
 

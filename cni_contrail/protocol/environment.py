@@ -17,8 +17,9 @@ from cni_contrail.quoting import cut
 IDENTIFIER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*", re.ASCII)
 """Pattern of container IDs and network names."""
 
-# `os.environ` decodes bytes that are not UTF-8 to lone surrogates.
-_NOT_UTF_8 = re.compile("[\ud800-\udfff]")
+NOT_UTF_8 = re.compile("[\ud800-\udfff]")
+"""Pattern of lone surrogates, to which `os.environ` decodes bytes that are not UTF-8."""
+
 _INVALID_IN_LINK_NAME = re.compile(r"[/:\s]")
 _ATTACHMENT = ("CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH")
 _REQUIRED = {
@@ -102,7 +103,7 @@ def link_name_problem(name: str) -> str | None:
         return "interface name is too long"
     if name in (".", ".."):
         return "interface name is . or .."
-    if _NOT_UTF_8.search(name):
+    if NOT_UTF_8.search(name):
         return "interface name is not UTF-8"
     if _INVALID_IN_LINK_NAME.search(name):
         return "interface name contains / or : or whitespace characters"

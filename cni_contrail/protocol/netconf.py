@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LARGEST_CONFIG = 1024 * 1024
 """Maximum size of a network configuration in bytes, for the entry point, the shim and the daemon."""
 
+_MAX_LEVELS = 100  # of objects and lists in each other; configurations and results have about ten
+_BRACKETS = b"[]{}"
+_OTHERS = bytes(set(range(256)) - set(_BRACKETS))
 _VERSION_IF_ABSENT = "0.1.0"  # the default of the reference library
 _DNS_LISTS = ("nameservers", "search", "options")
 _VALID_LISTS = ("cni.dev/valid-attachments", "cni.dev/attachments")  # the second one is deprecated
@@ -103,6 +106,7 @@ def _attachment(document: Any, key: str) -> tuple[str, str]:
 
 
 def _decode(data: bytes) -> Mapping[str, Any]:
+    _reject_deep_nesting(data)
     try:
         # Python's decoder accepts NaN and Infinity, which are not JSON: other plugins could not read our result.
         document = json.loads(data.decode(), parse_constant=_reject_constant)
@@ -113,6 +117,24 @@ def _decode(data: bytes) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise PluginError(Code.DECODING_FAILURE, "network configuration is not a JSON object")
     return document
+
+
+def _reject_deep_nesting(data: bytes) -> None:
+    """Raises `PluginError` with code 6 for more than 100 levels.
+
+    Python's decoder and encoder use the stack for each level. Not every version limits the levels to what fits on the
+    stack of a thread, and a tenant's configuration must not end the daemon.
+    """
+    if data.count(b"[") + data.count(b"{") <= _MAX_LEVELS:
+        return
+    # Without escapes, every second part between quotes is a string.
+    outside_strings = b"".join(data.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
+    levels = 0
+    for bracket in outside_strings.translate(None, _OTHERS):
+        levels += 1 if bracket in b"[{" else -1
+        if levels > _MAX_LEVELS:
+            message = f"network configuration is nested deeper than {_MAX_LEVELS} levels"
+            raise PluginError(Code.DECODING_FAILURE, message)
 
 
 def _reject_constant(name: str) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cni_contrail.errors import PluginError
+from cni_contrail.protocol.netconf import read_config
 from cni_contrail.quoting import cut
 from tests.cni_contrail.conftest import DAEMON, ENTRY_POINT
 from tests.support.netns import Netns
@@ -132,6 +134,30 @@ def test_an_unknown_command_is_found_only_after_the_configuration_was_read(call:
 def test_malformed_configurations_are_rejected(call: Callable[..., Outcome], stdin: str, code: int) -> None:
     for command in REQUIRED:
         call({**COMPLETE, "CNI_COMMAND": command}, stdin).failed(code)
+
+
+class TestNesting:
+    """Python 3.13 lets JSON nest by 10,000 levels, for which the stack of a daemon's thread is too small."""
+
+    NESTED = (("[", "]"), ('{"a":', "}"), ('[{"a":', "}]"), ('["]",', "]"))
+
+    def config(self, value: str) -> bytes:
+        return f'{{"name": "net", "x": {value}}}'.encode()
+
+    @pytest.mark.parametrize(("begin", "end"), NESTED)
+    def test_a_configuration_of_too_many_levels_is_rejected(self, begin: str, end: str) -> None:
+        with pytest.raises(PluginError, match="nested deeper than 100 levels") as raised:
+            read_config(self.config(begin * 100 + "1" + end * 100))
+        assert raised.value.code == 6
+
+    @pytest.mark.parametrize(("begin", "end"), NESTED)
+    def test_fewer_levels_are_accepted_at_any_number_of_values(self, begin: str, end: str) -> None:
+        value = begin * 49 + "1" + end * 49
+        assert read_config(self.config(f"[{', '.join([value] * 200)}]")).name == "net"
+
+    @pytest.mark.parametrize("text", ["[" * 200, '\\"' + "[" * 200, "[" * 200 + "\\\\", '\\n{\\\\\\"' * 200])
+    def test_brackets_in_strings_do_not_count(self, text: str) -> None:
+        assert read_config(self.config(f'["{text}", "{text}"]')).name == "net"
 
 
 def test_a_closed_standard_input_is_an_input_failure(call: Callable[..., Outcome]) -> None:
