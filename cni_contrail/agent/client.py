@@ -15,7 +15,7 @@ from cni_contrail.agent.http import Endpoint, HttpExchange, HttpResponse
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RejectedError, UnreachableError
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.quoting import cut
+from cni_contrail.quoting import MAX_LISTED, cut
 from cni_contrail.settings import Settings
 
 TYPE_CHECKING = False
@@ -133,7 +133,7 @@ def _vm_path(vm_uuid: str, interface_uuid: str) -> str:
 
 def _reasons(answer: HttpResponse) -> list[str]:
     try:
-        return [str(reason) for reason in json.loads(answer.body)["reasons"]]
+        return [cut(str(reason)) for reason in json.loads(answer.body)["reasons"][:MAX_LISTED]]
     except (ValueError, LookupError, TypeError, RecursionError):
         return []
 
@@ -149,6 +149,6 @@ def _pending_text(answer: HttpResponse) -> str:
 
 def _error_text(answer: HttpResponse) -> str:
     try:
-        return str(json.loads(answer.body)["error"]).strip("{} ")
+        return cut(str(json.loads(answer.body)["error"]).strip("{} "))
     except (ValueError, LookupError, TypeError, RecursionError):
         return answer.body[:200].decode(errors="replace")

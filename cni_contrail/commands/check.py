@@ -18,7 +18,7 @@ from cni_contrail.link.errors import LinkError
 from cni_contrail.link.isolate import isolate_host_ends
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.protocol.results import previous_result
-from cni_contrail.quoting import quoted
+from cni_contrail.quoting import cut, listed, quoted
 from cni_contrail.state.records import Record
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check(request: Request) -> None:
-    """Runs CHECK; raises `PluginError` with code 105 that names every difference."""
+    """Runs CHECK; raises `PluginError` with code 105 that names the differences."""
     previous = previous_result(request.config)
     if previous is None:
         raise PluginError(Code.INVALID_CONFIG, "prevResult: missing, CHECK requires it")
@@ -39,7 +39,7 @@ def check(request: Request) -> None:
         first, *others = [each.plan for each in record.interfaces]
         differences = _check_interfaces(request, netns, [_expected(first, previous), *others])
     if differences:
-        raise PluginError(Code.CHECK_FAILED, "; ".join(differences))
+        raise PluginError(Code.CHECK_FAILED, listed(differences, "; "))
 
 
 def _record(request: Request) -> Record:
@@ -80,6 +80,6 @@ def _expected(plan: InterfacePlan, previous: Mapping[str, Any]) -> InterfacePlan
         raise PluginError(Code.INVALID_CONFIG, f"prevResult: mac of {plan.name} must be a string, not {quoted(mac)}")
     destinations = [route.get("dst") for route in previous.get("routes") or ()]
     return plan._replace(
-        mac=mac,
+        mac=cut(mac),  # errors quote it
         defaults=tuple(each for each in plan.defaults if DEFAULT_DESTINATION[family_of(each.gateway)] in destinations),
     )

@@ -18,6 +18,7 @@ from cni_contrail.commands.node import NodeServices
 from cni_contrail.errors import PluginError, TryAgainError
 from cni_contrail.link.netns import own_netns_identity
 from cni_contrail.protocol.netconf import NetworkConfig, valid_attachments
+from cni_contrail.quoting import listed
 from cni_contrail.state.files import file_name
 
 
@@ -36,7 +37,7 @@ def collect(config: NetworkConfig, node: NodeServices) -> None:
         failures += _release_vlans(node)
     node.pending.send_all(node.agent)
     if failures:
-        raise PluginError(failures[0].code, "; ".join(error.message for error in failures))
+        raise PluginError(failures[0].code, listed([error.message for error in failures], "; "))
 
 
 def _release_vlans(node: NodeServices) -> list[PluginError]:

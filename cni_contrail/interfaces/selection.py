@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.served import ServedInterface, ServedList
-from cni_contrail.quoting import cut
+from cni_contrail.quoting import cut, listed
 from cni_contrail.settings import Settings
 
 _PRIMARY = "eth0"  # the name that every runtime uses for the first interface; pods cannot request it
@@ -47,9 +47,9 @@ def select_interface(
     # All fitting interfaces are of one NAD, so they are interchangeable.
     if len({_nad(each) for each in fitting}) == 1:
         return candidates[0]
-    listed = ", ".join(f"{each} as {_expected_ifname(each, served)}" for each in fitting)
+    expected = listed([f"{each} as {_expected_ifname(each, served)}" for each in fitting])
     target = f"NAD {settings.nad}" if settings.nad else f"network {cut(network)}"
-    message = f"attachment {ifname} of {target} is not expected; expected: {listed}"
+    message = f"attachment {ifname} of {target} is not expected; expected: {expected}"
     raise PluginError(Code.INVALID_CONFIG, message)
 
 
@@ -75,9 +75,9 @@ def _no_candidate(
     served: ServedList, fitting: Sequence[ServedInterface], held: Mapping[str, str], *, nad: str, network: str
 ) -> PluginError:
     if fitting:
-        taken = ", ".join(f"{each} by {held[each.uuid]}" for each in fitting)
+        taken = listed([f"{each} by {held[each.uuid]}" for each in fitting])
         target = f"NAD {nad}" if nad else f"network {cut(network)}"
         return PluginError(Code.INVALID_CONFIG, f"all interfaces of {target} are taken: {taken}")
-    listed = ", ".join(map(str, served.interfaces))
+    has = listed([str(each) for each in served.interfaces])
     place = f"of NAD {nad}" if nad else f"in network {cut(network)}"
-    return PluginError(Code.INVALID_CONFIG, f"the pod has no interface {place}; it has {listed}")
+    return PluginError(Code.INVALID_CONFIG, f"the pod has no interface {place}; it has {has}")

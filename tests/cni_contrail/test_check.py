@@ -142,6 +142,26 @@ def test_all_differences_are_named(plugin: Plugin, pod: PodSandbox, sandbox: Net
     assert "eth1" in message
 
 
+def test_of_very_many_differences_the_first_ones_are_named(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    """All of them would be longer than what the shim accepts as an answer."""
+    routes = [tuple({"dst": f"10.{100 + vmi}.{n // 256}.{n % 256}/32"} for n in range(1024)) for vmi in range(24)]
+    agent.serve(
+        pod.vm_name,
+        [replace(vmi, routes=of_vmi) for vmi, of_vmi in zip(serve_pod(agent, len(routes)), routes, strict=True)],
+    )
+    result = plugin.add(pod).succeeded().document
+    for number in range(len(routes)):
+        sandbox.ip("link", "set", f"eth{number}", "down")
+    outcome = plugin.check(pod, previous=result)
+    message = outcome.failed(105)
+    assert message.startswith("eth0 is down.; eth0 does not have the route to 10.100.0.0/32.; ")
+    assert message.endswith(" more")
+    assert len(message) < 2048
+    assert len(outcome.stderr) < 4096
+
+
 class TestAfterALaterPluginOfTheChain:
     """The chain's result takes precedence over what ADD created."""
 
@@ -153,6 +173,7 @@ class TestAfterALaterPluginOfTheChain:
         sandbox.ip("link", "set", "eth0", "address", "02:00:00:00:00:99")
         self.changed(plugin, pod, result, mac="02:00:00:00:00:99").succeeded()
         self.changed(plugin, pod, result, mac="02:00:00:00:00:98").failed(105)
+        assert len(self.changed(plugin, pod, result, mac="0" * 320_000).failed(105)) < 2048
 
     @pytest.mark.parametrize("mtu", ["1300", "9000"])
     def test_any_mtu_is_tolerated(self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any, mtu: str) -> None:

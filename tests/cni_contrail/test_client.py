@@ -25,3 +25,10 @@ def test_no_content_answers_a_plug_and_an_unplug(
 def test_no_content_is_no_list_of_interfaces(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
     agent.before(lambda seen: Reply(204, raw=b""))
     assert "204" in plugin.add(pod).failed(101)
+
+
+def test_texts_of_the_agent_are_cut_in_errors(plugin: Plugin, agent: ScriptedAgent, pod: PodSandbox) -> None:
+    agent.before(lambda seen: Reply(500, {"error": "x" * 320_000}))
+    assert len(plugin.add(pod).failed(101)) < 1024
+    agent.before(lambda seen: Reply(503, {"reasons": ["y" * 10_000] * 1000}))
+    assert len(plugin.status().failed(50)) < 8192

@@ -8,7 +8,7 @@ import pytest
 
 from cni_contrail.node_file import NODE_FILE_VARIABLE
 from cni_contrail.plugin import respond
-from cni_contrail.quoting import MAX_QUOTED, cut, quoted
+from cni_contrail.quoting import MAX_LISTED, MAX_QUOTED, cut, listed, quoted
 from tests.support.plugin import Plugin, PodSandbox
 
 LONG = "é" * 160_000  # 320 KB
@@ -65,3 +65,9 @@ def test_values_are_cut_and_short_ones_are_whole() -> None:
     assert cut("x" * MAX_QUOTED) == "x" * MAX_QUOTED
     assert cut("x" * (MAX_QUOTED + 1)) == "x" * (MAX_QUOTED - 3) + "..."
     assert len(quoted("x" * 1000)) == MAX_QUOTED
+
+
+def test_a_list_is_cut_after_some_elements() -> None:
+    some = [str(each) for each in range(MAX_LISTED)]
+    assert listed(some) == ", ".join(some)
+    assert listed([*some, "a", "b"], "; ") == "; ".join([*some, "2 more"])
