@@ -178,7 +178,7 @@ def _host(value: object) -> str:
 def _path(value: object) -> str:
     if not _text(value).startswith("/") or "\0" in _text(value):
         raise ValueError("an absolute path")
-    return _text(value)
+    return _text(value).rstrip("/") or "/"
 
 
 def _path_or_empty(value: object) -> str:

@@ -89,6 +89,17 @@ def test_the_list_that_upstream_keeps_under_multus_is_removed_with_the_last_inte
     assert [path.name for path in caches.iterdir()] == ["k8s__demo__other"]
 
 
+def test_the_list_of_upstream_is_found_beside_a_directory_with_a_slash_at_its_end(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+) -> None:
+    cache = plugin.config_dir.parent / "multus" / pod.vm_name
+    cache.parent.mkdir(parents=True)
+    cache.write_text("[]")
+    attach_as_upstream(plugin, pod, sandbox, "eth0")
+    plugin.delete(pod, settings={"config-dir": f"{plugin.config_dir}/"}).succeeded()
+    assert plugin.files() == []
+
+
 def test_a_list_of_upstream_that_cannot_be_removed_is_no_error(
     vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
 ) -> None:
