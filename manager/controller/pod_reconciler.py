@@ -98,7 +98,7 @@ class PodReconciler:
             self._writer.prefer(key, record, record.pod.uid)
         if self._static_pods.awaits_mirror(key, record):
             return False
-        await self._writer.release_others(record)
+        await self._writer.release_others(key, record)
         if record.assignment is not None and not self._is_assigned_to(record.pod, record):
             await self._writer.release(key, record)
         pod = record.pod

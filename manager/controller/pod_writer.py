@@ -128,13 +128,19 @@ class PodWriter:
             self._claims.move(key, before.holder)
             self._claims.move(record.assignment.holder, key)
 
-    async def release_others(self, record: PodRecord) -> None:
-        """Releases the virtual machines of the pod's name that are not the pod's. Idempotent."""
+    async def release_others(self, key: str, record: PodRecord) -> None:
+        """Releases the virtual machines of the pod's name that are not the pod's. Idempotent.
+
+        One of them may have been loaded first and hold a MAC that the pod's own virtual machine has, too.
+        """
         for other in record.others:
             log.warning("virtual machine %s: deleting the one of uuid %s: not its pod", other.name, other.uuid)
             await self._delete(other, sandbox_ended=False)
+            own = await self._own(record)
             record.others = tuple(left for left in record.others if left is not other)
             self._claims.release(other.holder)
+            if own is not None:  # before any other pod can claim what was released
+                adopt_claims(self._claims, key, own)
 
     async def release_unconfirmed(self, record: PodRecord) -> None:
         """Releases the addresses of a virtual machine that was not written: never used, so without a hold."""
@@ -145,6 +151,12 @@ class PodWriter:
     def release_claims(self, key: str) -> None:
         """Releases what only one pod may have."""
         self._claims.release(key)
+
+    async def _own(self, record: PodRecord) -> VirtualMachine | None:
+        if record.assignment is not None:
+            with contextlib.suppress(NotFoundError):  # deleted by somebody else, and restored later
+                return await self._store.virtual_machine(record.assignment.uuid)
+        return None
 
     async def _find_other(self, record: PodRecord, conflict: ConflictError) -> None:
         """Finds the virtual machine that has the pod's name, such as one of a backup: the next attempt deletes it."""

@@ -1,6 +1,7 @@
 """Orphaned virtual machines, which somebody else wrote, are deleted; those of living pods are not."""
 
 import asyncio
+import json
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from manager.kubernetes import orphaned_virtual_machines
 from manager.kubernetes.orphaned_virtual_machines import OrphanedVirtualMachines
 from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import ClusterObjects
+from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.writes import create
 from tests.support.recorded_reflector import eventually
@@ -23,6 +25,8 @@ from tests.support.stored_objects import (
     stored_virtual_machines,
 )
 from tests.support.virtual_machines import MISSING_NETWORK, make_virtual_machine
+
+WITH_MAC = json.dumps([{"name": "net-a", "mac": "02:00:00:00:00:07"}])
 
 
 @pytest.fixture(autouse=True)
@@ -118,3 +122,34 @@ async def test_one_is_not_reported_while_pods_are_not_up_to_date() -> None:
     vm = make_virtual_machine()
     assert await reported(vm, exists=[False, False, True], problems=[["pods: not listed yet"]]) == []
     assert await reported(vm, exists=[False, False, False], problems=[["watch of pods: no event"], []]) == [vm]
+
+
+@pytest.mark.parametrize("precedes", [True, False])
+async def test_the_mac_of_a_pod_stays_its_own_beside_a_restored_predecessor(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer, *, precedes: bool
+) -> None:
+    """Whichever of the two virtual machines of its name a manager loads first."""
+    objects.add_nad("net-a", cidr="10.1.0.0/24")
+    async with managed():
+        former = await asking_for_mac(objects, server, "web-0")
+        vm = former
+        while vm is former or (vm.uuid < former.uuid) is precedes:
+            objects.remove_pod("web-0")
+            vm = await asking_for_mac(objects, server, "web-0")
+    put(server, former)
+    async with managed():
+        await eventually(lambda: stored_virtual_machines(server) == {vm.uuid: vm})
+        objects.add_pod("other", networks=WITH_MAC)
+        await eventually(lambda: "MacAddressTaken" in reasons_on(server, "other"))
+        assert stored_virtual_machines(server) == {vm.uuid: vm}
+
+
+async def asking_for_mac(objects: ClusterObjects, server: FakeApiServer, name: str) -> VirtualMachine:
+    uid = objects.add_pod(name, networks=WITH_MAC)
+    await eventually(lambda: list(stored_virtual_machines(server)) == [uid])
+    return stored_virtual_machines(server)[uid]
+
+
+def reasons_on(server: FakeApiServer, pod: str) -> set[str]:
+    events = server.storage.objects(Kind("", "v1", "Event", "events")).values()
+    return {event["reason"] for event in events if event["involvedObject"]["name"] == pod}
