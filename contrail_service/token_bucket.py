@@ -16,10 +16,19 @@ class TokenBucket:
 
     def take(self) -> bool:
         """Takes a token; returns whether there was one."""
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._refilled_at) * self.rate)
-        self._refilled_at = now
+        self._refill()
         if self._tokens < 1:
             return False
         self._tokens -= 1
         return True
+
+    def reserve(self, tokens: float) -> float:
+        """Takes tokens, also those that will be there only later; returns the seconds until then."""
+        self._refill()
+        self._tokens -= tokens
+        return max(0.0, -self._tokens / self.rate)
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._refilled_at) * self.rate)
+        self._refilled_at = now

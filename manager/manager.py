@@ -237,6 +237,7 @@ class Manager:
             await self.nads.queue.idle()
             await self.pods.queue.idle()
             self._unready = ""
+            self.nads.begin_pacing()
             # In the background: it may read all virtual machines, and the source should not wait for that.
             self._chores.add(_RELEASE_ORPHANS)
         if listed.complete:

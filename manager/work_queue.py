@@ -74,6 +74,10 @@ class WorkQueue(Generic[K]):
         """Keys that are added later, with the time of the event loop at which they are."""
         return {key: timer.when() for key, timer in self._timers.items()}
 
+    def is_waiting(self, key: K) -> bool:
+        """Whether the key is queued or scheduled for later, whether or not it is being processed."""
+        return key in self._queued or key in self._timers
+
     def add(self, key: K) -> None:
         """Queues the key; a key that is queued already is processed once."""
         if self._closed:

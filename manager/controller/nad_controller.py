@@ -1,11 +1,13 @@
 """NAD controller: reconciles each NAD with the store, and publishes to the catalogue which NADs pods can use."""
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from contrail_config.errors import StoreError
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import Store
 from manager.configuration import ManagerConfiguration
+from manager.controller.nad_pacing import NadPacing, counted_items
 from manager.controller.nad_reconciler import NadReconciler
 from manager.controller.nad_record import NadRecord
 from manager.controller.network_table import NetworkTable
@@ -14,9 +16,10 @@ from manager.events import EventRecorder
 from manager.mapping.catalogue import Catalogue
 from manager.mapping.fq_names import nad_of_network
 from manager.mapping.named_nads import named_nads
-from manager.parsing.network_definition import NetworkDefinition
 from manager.source import Nad, Pod
 from manager.work_queue import WorkQueue
+
+log = logging.getLogger(__name__)
 
 _CONCURRENCY = 16
 
@@ -56,6 +59,8 @@ class NadController:
             pods_released=pods_released,
         )
         self._configuration = configuration
+        self._pacing = NadPacing()
+        self._is_paced = False
         self._default_mtu = configuration.pod_network.mtu
         self._catalogue = catalogue
         self._requeue_dependents = requeue_dependents
@@ -83,7 +88,7 @@ class NadController:
         if before is None or before.nad != nad:
             ended = nad.key in self.ended
             self.records[nad.key] = NadRecord(nad, before, another_ended=ended, default_mtu=self._default_mtu)
-            self.queue.add(nad.key)
+            self._enqueue(nad)
 
     def gone(self, nad: Nad) -> None:
         """Removes a deleted NAD. A successor of the same name is left alone."""
@@ -92,7 +97,7 @@ class NadController:
             del self.records[nad.key]
             self._catalogue.nads.pop(nad.key, None)
             self.ended.add(nad.key)
-            self.queue.add(nad.key)
+            self._enqueue(nad)
 
     def sweep(self) -> None:
         """Retires networks of NADs that do not exist; to be called once the source has listed everything."""
@@ -106,6 +111,23 @@ class NadController:
         await self.queue.close()
         await self._dangling.close()
         await self._restores.close()
+
+    def begin_pacing(self) -> None:
+        """Delays NADs with long lists from now on; to be called once the first list is reconciled."""
+        self._is_paced = True
+
+    def _enqueue(self, nad: Nad) -> None:
+        """Queues the NAD; with long lists it may be scheduled for later, once for all changes until then."""
+        delay = 0.0
+        if self._is_paced and counted_items(nad):
+            if self.queue.is_waiting(nad.key):
+                return
+            delay = self._pacing.delay(nad)
+        if delay:
+            log.info("%s: has long lists, reconciling it in %.1f s", nad.key, delay)
+            self.queue.add_after(nad.key, delay)
+        else:
+            self.queue.add(nad.key)
 
     async def _reconcile(self, key: str) -> None:
         try:
@@ -136,8 +158,7 @@ class NadController:
     def _referred(self, key: str) -> str | None:
         """Returns the NAD whose network the NAD of this name refers to."""
         record = self.records.get(key)
-        definition = None if record is None else record.definition
-        reference = definition.reference if isinstance(definition, NetworkDefinition) else None
+        reference = None if record is None else record.reference
         return None if reference is None else nad_of_network(self._configuration.cluster_name, reference)
 
     def _network_deleted(self, network: VirtualNetwork) -> None:

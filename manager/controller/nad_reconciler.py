@@ -83,8 +83,7 @@ class NadReconciler:
 
     async def report_dangling(self, record: NadRecord) -> None:
         """Reports that the network that the NAD refers to does not exist, if that is so."""
-        definition = record.definition
-        reference = definition.reference if isinstance(definition, NetworkDefinition) else None
+        reference = record.reference
         if reference is not None and reference not in self._catalogue.networks:
             await self._report(record, Reason.NETWORK_NOT_FOUND, f"network {':'.join(reference)} not found")
 

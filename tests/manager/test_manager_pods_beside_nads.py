@@ -8,6 +8,9 @@ import pytest
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualNetwork
 from manager.api.types import PodState
+from manager.controller import nad_record
+from manager.parsing.nad import parse_nad
+from manager.parsing.network_definition import ForeignDefinition, NetworkDefinition
 from manager.source import Applied, Gone, Listed, Nad, SourceEvent
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
 from tests.support.running_manager import DEADLINE, RunningManager
@@ -175,3 +178,45 @@ async def test_pods_of_the_first_list_wait_for_all_nads(running: RunningManager,
     assert pod.key not in running.manager.pods.records
     held.let_go()
     await running.wait_for_vm(pod)
+
+
+class ParsedNads:
+    """Counts how often NADs of each name are parsed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        monkeypatch.setattr(nad_record, "parse_nad", self._parse)
+
+    def _parse(self, nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefinition:
+        self.names.append(nad.name)
+        return parse_nad(nad, default_mtu=default_mtu)
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+async def test_a_nad_with_long_lists_that_changes_all_the_time_is_seldom_parsed(
+    listed: RunningManager, monkeypatch: pytest.MonkeyPatch, *, recreated: bool
+) -> None:
+    parsed = ParsedNads(monkeypatch)
+    for number in range(20):
+        nad = make_nad("long", exclude=",".join(f"10.1.{number}.{item}" for item in range(1, 255)) * 4)
+        events: list[SourceEvent] = [Applied(nad), Gone(nad), Applied(nad)] if recreated else [Applied(nad)]
+        listed.scripted.send(*events, Applied(make_nad("short")))
+        await taken(listed)
+        await listed.idle()
+    assert 1 <= parsed.names.count("long") <= 4
+    await listed.apply(pod := make_pod(networks="net-a"))
+    assert (await listed.view(pod)).state is PodState.READY
+
+
+async def test_the_states_of_a_nad_that_are_replaced_at_once_are_not_parsed(
+    listed: RunningManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = ParsedNads(monkeypatch)
+    await listed.send(*(Applied(make_nad("changing", exclude=f"10.1.0.{item}")) for item in range(10, 200)))
+    assert parsed.names.count("changing") <= 4
+
+
+async def test_nads_with_long_lists_are_not_delayed_in_the_first_list(running: RunningManager) -> None:
+    cidrs = [",".join(f"10.{number}.{item}.0/24" for item in range(200)) for number in range(1, 31)]
+    await running.send_list(*(make_nad(f"long-{number}", cidr=cidr) for number, cidr in enumerate(cidrs)))
+    assert len(await running.store.networks()) == 31

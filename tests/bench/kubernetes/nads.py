@@ -1,7 +1,8 @@
 """Benchmark of pods beside a tenant's NADs: what other pods wait for while networks are created, or one is changed.
 
 The processes are those of `latency`. Pods of one namespace are bound at a fixed rate, first alone, then while another
-namespace gets many NADs as fast as the server takes them, then while a label of one NAD changes all the time.
+namespace gets many NADs as fast as the server takes them, then while a label of one NAD changes all the time, and
+last while NADs with long lists are created.
 """
 
 import asyncio
@@ -17,11 +18,13 @@ from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kubernetes.kinds import VIRTUAL_NETWORKS
 from manager.kubernetes.wire import NADS
+from manager.parsing.nad_network import CIDR_KEY, EXCLUDE_KEY
 from tests.bench.agent_vm_cfg import Connect, get
 from tests.bench.built_apiserver import built_apiserver
 from tests.bench.process_timing import summary
 from tests.e2e.kubernetes.namespace_objects import NamespaceObjects
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
+from tests.support.pods import OWN_CONFIG
 
 RATE = 20  # pods per second
 SECONDS = 10.0
@@ -29,6 +32,9 @@ QUICK_SECONDS = 0.5
 NADS_CREATED = 650
 QUICK_NADS = 20
 CHANGES = 55  # of a label, per second
+LONG_NADS = 60
+QUICK_LONG_NADS = 4
+LONG_LIST = 1000
 NODE = "bench-node"
 _CALLS = 16  # NADs that are created at the same time
 _DEADLINE = 120.0
@@ -67,10 +73,13 @@ async def _measure(kubeconfig: Path, agent: AgentProcess, *, quick: bool) -> dic
         created = await creation
         async with _meanwhile(_change_label(client)):
             changing = await _round(tenants, "changing", pods)
+        async with _meanwhile(_create_long(tenants.other, QUICK_LONG_NADS if quick else LONG_NADS)):
+            beside_long = await _round(tenants, "long", pods)
     return {
         f"bound to served, {RATE} pods/s, alone": summary(alone),
         f"beside {QUICK_NADS if quick else NADS_CREATED} new NADs": summary(beside) | {"all_networks_s": created},
         f"beside {CHANGES} label changes/s of one NAD": summary(changing),
+        f"beside {QUICK_LONG_NADS if quick else LONG_NADS} NADs of {LONG_LIST} subnets": summary(beside_long),
     }
 
 
@@ -107,6 +116,17 @@ async def _create(tenant: NamespaceObjects, count: int) -> float:
     return round(time.perf_counter() - began, 1)
 
 
+async def _create_long(tenant: NamespaceObjects, count: int) -> None:
+    numbers = [f"{number // 250}.{number % 250}" for number in range(LONG_LIST)]
+    lists = {
+        CIDR_KEY: ",".join(f"10.{number}.0/24" for number in numbers),
+        EXCLUDE_KEY: ",".join(f"10.{number}.7" for number in numbers),
+    }
+    for number in range(count):
+        body = {"metadata": {"name": f"long-{number}", "annotations": lists}, "spec": {"config": OWN_CONFIG}}
+        await tenant.client.create(NADS, body, namespace=tenant.namespace)
+
+
 async def _change_label(client: KubeClient) -> None:
     number = 0
     while True:
@@ -123,3 +143,5 @@ async def _meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()  # raises what it failed with

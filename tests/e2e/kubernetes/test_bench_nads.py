@@ -9,5 +9,5 @@ pytestmark = pytest.mark.machine
 
 def test_every_pod_is_served_beside_nads() -> None:
     measured = measure_nads(quick=True)
-    assert len(measured) == 3
+    assert len(measured) == 4
     assert all(row["median_ms"] > 0 for row in measured.values())

@@ -3,8 +3,7 @@
 import pytest
 
 from contrail_service.token_bucket import TokenBucket
-from manager.kubernetes import event_rate_limits
-from manager.kubernetes.event_rate_limits import MAX_NAMESPACES, EventRateLimits
+from manager.kubernetes.event_rate_limits import EventRateLimits
 from tests.support.fake_clock import FakeClock
 
 
@@ -35,13 +34,3 @@ def test_all_namespaces_together_are_limited(clock: FakeClock) -> None:
     limits = EventRateLimits(total=TokenBucket(rate=1, burst=5, clock=clock), rate=1, burst=3, clock=clock)
     assert sum(admitted(limits, name, of=3) for name in "abc") == 5
     assert limits.exceeded_by("d") == "more than 1 events per second"
-
-
-def test_the_number_of_namespaces_is_bounded(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_rate_limits, "MAX_NAMESPACES", 10)
-    limits = EventRateLimits(rate=1, burst=1, clock=clock)
-    for number in range(11):
-        assert limits.exceeded_by(f"n{number}") is None
-        assert limits.exceeded_by("always") is None if number == 0 else limits.exceeded_by("always") is not None
-    assert len(limits) == 10
-    assert MAX_NAMESPACES == 4096
