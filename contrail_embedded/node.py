@@ -16,9 +16,10 @@ from agent_api.node_agent import NodeAgent
 from agent_api.process import load_ports, serve_socket
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
+from contrail_embedded.disk_space import retry_while_disk_is_full
 from contrail_embedded.settings import NodeSettings
 from contrail_service.errors import DataError
-from contrail_service.pages import status_routes
+from contrail_service.pages import Routes, status_routes
 from contrail_service.serving import pages_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
 from manager.manager import Manager
@@ -63,7 +64,7 @@ async def _agent(settings: NodeSettings, store: SqliteStore, registry: Collector
         registry=registry,
         datapath=settings.agent.datapath,
     )
-    await load_ports(agent)
+    await retry_while_disk_is_full(partial(load_ports, agent))
     return agent
 
 
@@ -115,7 +116,7 @@ async def _serve(
     routes = [*status, *api_routes(manager.queries)]
     # With an agent, its application also serves the manager's routes: both APIs share one address.
     if agent and settings.agent:
-        await serve_socket(stack, agent, settings.agent.socket, routes=status)
+        await retry_while_disk_is_full(partial(_serve_socket, stack, agent, settings.agent.socket, status))
         runner = agent_runner(
             agent_application(agent, accept_writes=settings.agent.tcp_writes, root_peers_only=True, routes=routes)
         )
@@ -123,3 +124,9 @@ async def _serve(
         runner = pages_runner(routes)
     await serve_api(stack, runner, settings.listen)
     await serve_metrics(stack, status, settings.metrics_listen)
+
+
+async def _serve_socket(stack: AsyncExitStack, agent: NodeAgent, path: str, status: Routes) -> None:
+    async with AsyncExitStack() as attempt:  # closed if this fails
+        await serve_socket(attempt, agent, path, routes=status)
+        await stack.enter_async_context(attempt.pop_all())

@@ -111,6 +111,17 @@ def test_a_node_starts_on_a_full_disk_once_there_is_space(node: EmbeddedProcess,
     check_that_all_are_served(node, 100)
 
 
+@pytest.mark.parametrize("free", [3, 4, 7, 9, 10])
+def test_a_node_starts_once_it_can_create_its_files(node: EmbeddedProcess, disk: Path, free: int) -> None:
+    """File systems also run out of inodes: here only so many files and directories can be created."""
+    subprocess.run(["mount", "-o", f"remount,nr_inodes={free + 1}", str(disk)], check=True)
+    add_pods(node)
+    node.launch()
+    node.wait_until(lambda: "(retry in" in node.log.read_text(), what="full")
+    subprocess.run(["mount", "-o", "remount,nr_inodes=10000", str(disk)], check=True)
+    check_that_all_are_served(node, 100)
+
+
 def test_a_restart_on_a_full_disk_goes_on_once_there_is_space(
     node: EmbeddedProcess, disk: Path, tmp_path: Path
 ) -> None:
