@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
+from cni_contrail.link.host_side import DIRECTORY
 from contrail_embedded.node import run_node
 from contrail_embedded.settings import node_settings
 from contrail_service.errors import ConfigurationError
@@ -53,7 +54,7 @@ def _check_standalone(options: argparse.Namespace) -> None:
         raise ConfigurationError("--config FILE or --embedded is required")
     given = [
         name
-        for name in ("manifests", "data_dir", "listen", "tcp_writes", "datapath")
+        for name in ("manifests", "data_dir", "listen", "tcp_writes", "datapath", "netns_dir")
         if getattr(options, name) not in (None, False)
     ]
     if given:
@@ -71,6 +72,7 @@ def _node(
         listen=options.listen,
         tcp_writes=options.tcp_writes,
         datapath=Datapath(options.datapath or DEFAULT_DATAPATH),
+        netns_dir=options.netns_dir or DIRECTORY,
     )
     return partial(run_node, settings)
 
@@ -84,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--listen", metavar="HOST:PORT", help="address of the manager's and the agent's API")
     parser.add_argument("--tcp-writes", action="store_true", help="accept writes of root at --listen too")
     parser.add_argument("--datapath", choices=[*Datapath], help="what connects the interfaces, with --embedded")
+    parser.add_argument(
+        "--netns-dir", metavar="DIR", help=f"with --datapath linux: namespaces of networks; default: {DIRECTORY}"
+    )
     parser.add_argument("--log-format", choices=["text", "json"], default="text", help="format of the log lines")
     parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     version = importlib.metadata.version("contrail-multinet")

@@ -4,6 +4,7 @@ Manager and agent know nothing of each other: they share the store, and this mod
 ports to the manager, so that the addresses of a deleted pod stay allocated as long as its sandbox lives.
 """
 
+import logging
 from asyncio import TaskGroup
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,8 +13,13 @@ from functools import partial
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from agent_api.application import agent_application, agent_runner
+from agent_api.datapath.kind import Datapath
 from agent_api.node_agent import NodeAgent
 from agent_api.process import load_ports, serve_socket
+from cni_contrail.agent.http import Endpoint
+from cni_contrail.datapath.namespaces import Namespaces
+from cni_contrail.datapath.node_reconciler import NodeReconciler
+from cni_contrail.follower.follower import Follower
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
 from contrail_embedded.disk_space import retry_while_disk_is_full
@@ -27,6 +33,10 @@ from manager.manifests.errors import FolderError
 from manager.manifests.source import ManifestSource
 from manager.store_space import once_there_is_space
 
+log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT = 1.0  # seconds; a round that programs the kernel is far shorter
+
 
 async def run_node(settings: NodeSettings) -> None:
     """Runs until cancelled. Raises ServiceError if the process cannot start as configured."""
@@ -38,7 +48,19 @@ async def run_node(settings: NodeSettings) -> None:
         agent = await _agent(settings, store, registry)
         manager = _manager(settings, store, agent, registry)
         await _serve(stack, settings, store, manager, agent, registry)
+        _follow_datapath(stack, settings)
         await _run(manager, agent)
+
+
+def _follow_datapath(stack: AsyncExitStack, settings: NodeSettings) -> None:
+    """Programs the kernel in a thread of this process, if this node's kernel connects the interfaces."""
+    if settings.agent is None or settings.agent.datapath is not Datapath.LINUX:
+        return
+    # Through the socket, as the node daemon: one way for both.
+    endpoint = Endpoint(settings.agent.socket, "", 0)
+    follower = Follower(endpoint, NodeReconciler(Namespaces(settings.agent.netns_dir)), log)
+    follower.start()
+    stack.callback(follower.stop, _STOP_TIMEOUT)
 
 
 @asynccontextmanager

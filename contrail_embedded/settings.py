@@ -5,18 +5,23 @@ import os
 import msgspec
 
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
+from cni_contrail.link.host_side import DIRECTORY
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen, parse_optional_listen
 from manager.configuration import EmbeddedStoreSettings, ManagerConfiguration, ManifestSourceSettings
 
 
 class AgentSettings(msgspec.Struct, frozen=True):
-    """Port directory of the agent, the Unix socket for the plugin, whether TCP accepts writes too, and the datapath."""
+    """Port directory of the agent, the Unix socket for the plugin, whether TCP accepts writes too, and the datapath.
+
+    `netns_dir` is where the datapath has the namespaces of networks.
+    """
 
     ports_dir: str
     socket: str
     tcp_writes: bool = False
     datapath: Datapath = DEFAULT_DATAPATH
+    netns_dir: str = DIRECTORY
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
@@ -39,6 +44,7 @@ def node_settings(
     listen: str | None = None,
     tcp_writes: bool = False,
     datapath: Datapath = DEFAULT_DATAPATH,
+    netns_dir: str = DIRECTORY,
 ) -> NodeSettings:
     """Returns the settings; command-line values override the configuration. Raises ConfigurationError."""
     if embedded and data_dir is None:
@@ -52,7 +58,9 @@ def node_settings(
         metrics_listen=parse_optional_listen(configuration.metrics_listen, key="metrics-listen"),
         agent=None
         if data is None
-        else AgentSettings(os.path.join(data, "ports"), os.path.join(data, "agent.sock"), tcp_writes, datapath),
+        else AgentSettings(
+            os.path.join(data, "ports"), os.path.join(data, "agent.sock"), tcp_writes, datapath, netns_dir
+        ),
     )
 
 

@@ -38,7 +38,8 @@ def _networks_of(plans: Sequence[InterfacePlan]) -> list[Network]:
         Network(
             vni=vni_of(namespace),
             mtu=min(plan.mtu for plan in group),
-            gateways=tuple(dict.fromkeys(gateway for plan in group for gateway in plan.gateways)),
+            # Only the agent knows them: what it serves as an interface's gateway may be the address of another pod.
+            gateways=(),
             ports=tuple(_port(plan) for plan in group),
         )
         for namespace, group in by_namespace.items()

@@ -17,6 +17,7 @@ from cni_contrail.protocol.netconf import NetworkConfig, reject_unsupported_fiel
 from cni_contrail.state.files import unwritable_reason
 
 _AGENT_TIMEOUT = 0.25  # seconds: runtimes call STATUS every 500 ms
+_DATAPATH_REASON = "datapath: "  # begins reasons about some networks; ADDs of the others succeed
 _PORTS_REASON = "ports"  # a word that the agent's reasons contain while its ports are not restored
 
 
@@ -51,6 +52,7 @@ def _ensure_parent(name: str) -> None:
 
 def _reasons(node: NodeServices) -> list[str]:
     try:
-        return node.agent.not_ready_reasons(Deadline(_AGENT_TIMEOUT))
+        reasons = node.agent.not_ready_reasons(Deadline(_AGENT_TIMEOUT))
     except PluginError as error:
         raise PluginError(Code.UNAVAILABLE, error.message) from error
+    return [reason for reason in reasons if not reason.startswith(_DATAPATH_REASON)]

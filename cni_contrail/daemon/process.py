@@ -8,7 +8,8 @@ import math
 import os
 import signal
 
-from cni_contrail.commands import add, check, delete, garbage_collect, unrecorded, vrouter_agent  # noqa: F401 - loaded before the first call needs them
+from cni_contrail.agent.client import agent_client
+from cni_contrail.commands import add, check, delete, garbage_collect, networks, unrecorded, vrouter_agent  # noqa: F401 - loaded before the first call needs them
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.commands.status import ensure_ready
 from cni_contrail.daemon.call_queue import without_slot
@@ -20,8 +21,12 @@ from cni_contrail.daemon.maintenance import Maintenance
 from cni_contrail.daemon.receiver import Receiver
 from cni_contrail.daemon.status_server import status_server
 from cni_contrail.daemon.workers import Workers
+from cni_contrail.datapath.namespaces import Namespaces
+from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError
+from cni_contrail.follower.follower import Follower
+from cni_contrail.log import Log
 from cni_contrail.settings import node_settings
 from contrail_service.file_limit import raise_file_limit
 
@@ -39,6 +44,7 @@ class Daemon:
         self._handler = ConnectionHandler(self._context, self._workers.run)
         self._maintenance = Maintenance(self._node, self._context.make_log(), freed=self._context.metrics.freed)
         self._context.metrics.watch_pending(self._count_pending)
+        self._follower: Follower | None = None
 
     def run(self) -> None:
         """Serves until SIGTERM or SIGINT; raises `SocketError`, or `PluginError` for an invalid node-wide file."""
@@ -57,6 +63,7 @@ class Daemon:
             Deadline.around_long_waits = without_slot
             gc.freeze()  # modules live as long as the process: collections need not traverse them
             self._maintenance.start()
+            self._follow_datapath(log)
             self._workers.start()
             receiver.start()
             log.info(f"contrail-cnid is serving at {self._configuration.socket}")
@@ -66,7 +73,18 @@ class Daemon:
             if not self._workers.drain(_DRAIN_TIMEOUT):
                 log.warning(f"drain timed out after {_DRAIN_TIMEOUT:g} s: calls that still run are cut off")
             self._maintenance.stop(_DRAIN_TIMEOUT / 8)
+            if self._follower is not None:
+                self._follower.stop(_DRAIN_TIMEOUT / 8)
         log.info("contrail-cnid has stopped")
+
+    def _follow_datapath(self, log: Log) -> None:
+        """Follows the desired state of the node's datapath, which only the Unix socket of our agent serves."""
+        settings = self._node().settings
+        if not settings.agent_socket:
+            return
+        reconciler = NodeReconciler(Namespaces(settings.netns_dir), sysctl_dir=settings.sysctl_dir)
+        self._follower = Follower(agent_client(settings).endpoint, reconciler, log)
+        self._follower.start()
 
     def _node(self) -> NodeServices:
         settings = node_settings(os.environ, self._context.node_settings)

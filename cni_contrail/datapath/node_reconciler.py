@@ -55,6 +55,11 @@ class NodeReconciler:
         self._clock = clock
         self._stale_since: dict[int, float] = {}
 
+    @property
+    def has_stale(self) -> bool:
+        """Whether there are networks to remove later."""
+        return bool(self._stale_since)
+
     def reconcile(self, desired: Sequence[Network]) -> NodeOutcome:
         """Brings every network to its desired state, and removes those that are not desired.
 

@@ -44,7 +44,7 @@ def plan_interfaces(
             defaults=defaults.get(interface.uuid, ()),
             source_routing=_source_routing(interface, overlapping) if overlapping else (),
             namespace=interface.namespace,
-            gateways=_gateways(interface) if interface.namespace or interface.routed else (),
+            gateways=_gateways(interface) if interface.routed else (),
             routed=interface.routed,
         )
         for interface, name in zip(chosen, names, strict=True)

@@ -1,9 +1,7 @@
 """Host ends in the namespaces of their networks: created there, connected, checked, and removed."""
 
 import itertools
-import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,48 +9,20 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cni_contrail.datapath.namespaces import Namespaces, name_of
+from cni_contrail.datapath.namespaces import name_of
 from tests.cni_contrail.conftest import until
 from tests.support.echo import reaches
 from tests.support.netns import Netns
+from tests.support.node_networks import NodeNetworks
 from tests.support.plugin import Outcome, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, Vmi, make_vmis
 
 _numbers = itertools.count(100_000 + os.getpid() % 1000 * 1000)
 
 
-class Networks:
-    """Networks on a node: their namespaces are in a directory of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.namespaces = Namespaces(str(folder))
-
-    def ip(self, vni: int, *arguments: str) -> Any:
-        """Runs `ip` in a network's namespace and returns its JSON."""
-        command = ["nsenter", f"--net={self.namespaces.path(vni)}", "--", "ip", "-json", *arguments]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
-        return json.loads(done.stdout or "[]")
-
-    def ports(self, vni: int) -> list[str]:
-        """Names of the ports of a network's bridge."""
-        return [each["ifname"] for each in self.ip(vni, "link", "show", "master", "br0")]
-
-    def flush(self, vni: int) -> None:
-        """Removes the filter of a network."""
-        command = ["nsenter", f"--net={self.namespaces.path(vni)}", "--", "nft", "flush", "ruleset"]
-        subprocess.run(command, check=True, timeout=20)
-
-    def close(self) -> None:
-        """Removes all."""
-        for vni in self.namespaces.existing():
-            self.namespaces.delete(vni)
-        subprocess.run(["umount", "--lazy", str(self.folder)], check=False, capture_output=True)
-
-
 @pytest.fixture
-def networks(plugin: Plugin, tmp_path: Path) -> Iterator[Networks]:
-    found = Networks(tmp_path / "networks")
+def networks(plugin: Plugin, tmp_path: Path) -> Iterator[NodeNetworks]:
+    found = NodeNetworks(tmp_path / "networks")
     plugin.settings["netns-dir"] = str(found.folder)
     yield found
     found.close()
@@ -64,7 +34,7 @@ def vnis() -> list[int]:
 
 
 @pytest.fixture
-def served(agent: ScriptedAgent, vnis: list[int], networks: Networks) -> Callable[..., list[Vmi]]:
+def served(agent: ScriptedAgent, vnis: list[int], networks: NodeNetworks) -> Callable[..., list[Vmi]]:
     """Serves a pod with an interface in each network: `served(pod, 5)`, whose addresses end in the number."""
 
     def serve(pod: PodSandbox, last: int) -> list[Vmi]:
@@ -82,10 +52,15 @@ def _in_network(vmi: Vmi, vni: int, last: int) -> Vmi:
 
 
 class Attached(NamedTuple):
-    """An attached pod and its sandbox."""
+    """An attached pod and its sandbox; its addresses end in `number`."""
 
     pod: PodSandbox
     sandbox: Netns
+    number: int
+
+    def address(self, position: int) -> str:
+        """IPv4 address of an interface."""
+        return f"10.1.{position}.{self.number}"
 
 
 Pair = tuple[Attached, Attached]
@@ -103,7 +78,7 @@ def attach_next(
         pod = PodSandbox(sandbox.path, name=f"web-{number}")
         served(pod, number)
         plugin.add(pod).succeeded()
-        return Attached(pod, sandbox)
+        return Attached(pod, sandbox, number)
 
     return attach
 
@@ -113,19 +88,19 @@ def pair(attach_next: Callable[[], Attached]) -> Pair:
     return attach_next(), attach_next()
 
 
-def test_an_attached_pod_reaches_the_others_of_each_network_and_the_gateways(
-    pair: Pair, networks: Networks, plugin: Plugin, vnis: list[int]
+def test_an_attached_pod_reaches_the_others_of_each_network(
+    pair: Pair, networks: NodeNetworks, plugin: Plugin, vnis: list[int]
 ) -> None:
     first = pair[0].sandbox
     for position in range(3):
-        for target in (f"10.1.{position}.6", f"10.1.{position}.1", f"fd00:1:{position + 1:x}::6"):
+        for target in (f"10.1.{position}.6", f"fd00:1:{position + 1:x}::6"):
             assert reaches(first, target)
     assert plugin.node.links() == []
     assert [len(networks.ports(vni)) for vni in vnis] == [2, 2, 2]
 
 
 def test_del_removes_the_host_ends_of_all_networks(
-    pair: Pair, networks: Networks, plugin: Plugin, vnis: list[int]
+    pair: Pair, networks: NodeNetworks, plugin: Plugin, vnis: list[int]
 ) -> None:
     plugin.delete(pair[0].pod).succeeded()
     assert [len(networks.ports(vni)) for vni in vnis] == [1, 1, 1]
@@ -136,7 +111,7 @@ def test_del_removes_the_host_ends_of_all_networks(
 
 
 def test_del_without_a_record_finds_the_host_ends(
-    pair: Pair, networks: Networks, plugin: Plugin, vnis: list[int]
+    pair: Pair, networks: NodeNetworks, plugin: Plugin, vnis: list[int]
 ) -> None:
     plugin.record_path(pair[0].pod).unlink()
     plugin.delete(pair[0].pod).succeeded()
@@ -144,7 +119,7 @@ def test_del_without_a_record_finds_the_host_ends(
 
 
 def test_del_never_deletes_a_link_of_another_sandbox(
-    pair: Pair, networks: Networks, plugin: Plugin, vnis: list[int]
+    pair: Pair, networks: NodeNetworks, plugin: Plugin, vnis: list[int]
 ) -> None:
     plugin.delete(pair[0].pod, netns=pair[1].pod.netns).succeeded()
     assert [len(networks.ports(vni)) for vni in vnis] == [1, 1, 1]
@@ -152,20 +127,20 @@ def test_del_never_deletes_a_link_of_another_sandbox(
 
 
 def test_check_compares_the_host_ends_with_their_networks(
-    plugin: Plugin, pod: PodSandbox, networks: Networks, served: Callable[..., list[Vmi]], vnis: list[int]
+    plugin: Plugin, pod: PodSandbox, networks: NodeNetworks, served: Callable[..., list[Vmi]], vnis: list[int]
 ) -> None:
     served(pod, 5)
     result = plugin.add(pod).succeeded().document
     plugin.check(pod, previous=result).succeeded()
     [port] = networks.ports(vnis[1])
-    networks.ip(vnis[1], "link", "set", port, "nomaster")
+    networks.run(vnis[1], "ip", "link", "set", port, "nomaster")
     assert name_of(vnis[1]) in plugin.check(pod, previous=result).failed(105)
     networks.namespaces.delete(vnis[2])
     assert "does not exist" in plugin.check(pod, previous=result).failed(105)
 
 
 def test_a_failed_add_leaves_no_host_end(
-    plugin: Plugin, pod: PodSandbox, sandbox: Netns, networks: Networks, served: Callable[..., list[Vmi]],
+    plugin: Plugin, pod: PodSandbox, sandbox: Netns, networks: NodeNetworks, served: Callable[..., list[Vmi]],
     vnis: list[int],
 ) -> None:  # fmt: skip
     served(pod, 5)
@@ -176,18 +151,18 @@ def test_a_failed_add_leaves_no_host_end(
 
 
 def test_an_add_makes_a_network_again_that_somebody_deleted(
-    pair: Pair, networks: Networks, attach_next: Callable[[], Attached], vnis: list[int]
+    pair: Pair, networks: NodeNetworks, attach_next: Callable[[], Attached], vnis: list[int]
 ) -> None:
-    networks.ip(vnis[0], "link", "delete", "br0")
+    networks.run(vnis[0], "ip", "link", "delete", "br0")
     networks.namespaces.delete(vnis[1])
-    networks.flush(vnis[2])
-    third = attach_next()
+    networks.run(vnis[2], "nft", "flush", "ruleset")
+    third, fourth = attach_next(), attach_next()
     for position in range(3):
-        assert reaches(third.sandbox, f"10.1.{position}.1")
+        assert reaches(third.sandbox, fourth.address(position))
 
 
 def test_orphans_in_networks_are_swept(
-    plugin: Plugin, networks: Networks, attach_next: Callable[[], Attached], vnis: list[int]
+    plugin: Plugin, networks: NodeNetworks, attach_next: Callable[[], Attached], vnis: list[int]
 ) -> None:
     orphan = attach_next()
     orphan.sandbox.delete()
@@ -208,7 +183,7 @@ def test_orphans_in_networks_are_swept(
     ],
 )
 def test_a_malformed_network_of_the_agent_is_rejected(
-    plugin: Plugin, pod: PodSandbox, agent: ScriptedAgent, networks: Networks, datapath: dict[str, Any], named: str
+    plugin: Plugin, pod: PodSandbox, agent: ScriptedAgent, networks: NodeNetworks, datapath: dict[str, Any], named: str
 ) -> None:
     agent.serve(pod.vm_name, [replace(vmi, datapath=datapath) for vmi in make_vmis(1, uid=pod.uid)])
     outcome: Outcome = plugin.add(pod)

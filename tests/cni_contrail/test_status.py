@@ -54,6 +54,15 @@ def test_an_agent_that_is_not_ready_is_50_with_its_reasons(
     assert words in message
 
 
+def test_a_problem_of_a_network_in_the_datapath_is_none_of_the_node(agent: ScriptedAgent, plugin: Plugin) -> None:
+    problem = "datapath: VNI 5: its ports are not connected"
+    agent.before(lambda seen: not_ready(problem))
+    plugin.status().succeeded()
+    agent.clear_behaviours()
+    agent.before(lambda seen: not_ready(problem, "the machines are not listed yet"))
+    assert plugin.status().failed(50).endswith("not ready: the machines are not listed yet")
+
+
 def test_an_agent_that_has_not_restored_its_ports_is_51(agent: ScriptedAgent, plugin: Plugin) -> None:
     """Attached pods may have no connectivity until it does."""
     agent.before(lambda seen: not_ready("the ports are not reloaded yet", "the machines are not listed yet"))

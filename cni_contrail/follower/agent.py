@@ -1,0 +1,84 @@
+"""Requests of the follower to the agent: the desired state, and the report of what was done with it."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from typing import Any
+
+from cni_contrail.agent.http import Endpoint, HttpExchange
+from cni_contrail.datapath.node_reconciler import NodeOutcome
+from cni_contrail.deadline import Deadline
+from cni_contrail.errors import RejectedError, UnreachableError
+from cni_contrail.follower.desired_state import DesiredState, read_desired_state
+from cni_contrail.link.named_tuple import NamedTuple
+
+_MAX_PROBLEM = 200  # characters of each problem in a report
+_TIMEOUT = 10.0  # seconds for a request, beyond what the agent was asked to wait
+
+
+def next_desired_state(endpoint: Endpoint, known: str, wait: float) -> DesiredState | None:
+    """Returns the desired state as soon as its version is not the known one, at the latest after `wait` seconds.
+
+    None if the agent has none, since the datapath of the node is not this one. Raises `PluginError`.
+    """
+    query = urllib.parse.urlencode({"wait": f"{wait:.3f}"} | ({"version": known} if known else {}))
+    exchange = HttpExchange(endpoint, "GET", f"/datapath?{query}", b"", Deadline(wait + _TIMEOUT))
+    answer = exchange.response()
+    if answer.status == 404:
+        return None
+    _check(endpoint, answer.status, answer.body, "GET /datapath")
+    return read_desired_state(answer.body)
+
+
+class Changes(NamedTuple):
+    """Objects changed since the last report: for another desired state, and because somebody else had changed them."""
+
+    desired: int
+    repaired: int
+
+    def plus(self, number: int, *, is_repair: bool) -> Changes:
+        """Returns the sum with those of one round."""
+        return Changes(self.desired + (0 if is_repair else number), self.repaired + (number if is_repair else 0))
+
+
+class Report(NamedTuple):
+    """What was done for a version of the desired state, in `seconds`."""
+
+    version: str
+    changes: Changes
+    outcome: NodeOutcome
+    seconds: float
+
+    def document(self) -> dict[str, Any]:
+        """Returns the body of the request."""
+        problems = {str(vni): _printable(problem) for vni, problem in self.outcome.problems.items()}
+        missing = {str(vni): sorted(links) for vni, links in self.outcome.missing.items() if links}
+        return {
+            "version": self.version,
+            "changes": self.changes.desired,
+            "repaired": self.changes.repaired,
+            "seconds": round(self.seconds, 6),
+            "problems": problems,
+            "missing": missing,
+        }
+
+
+def send_report(endpoint: Endpoint, report: Report) -> None:
+    """Sends the report. Raises `PluginError`."""
+    body = json.dumps(report.document()).encode()
+    answer = HttpExchange(endpoint, "POST", "/datapath", body, Deadline(_TIMEOUT)).response()
+    _check(endpoint, answer.status, answer.body, "POST /datapath")
+
+
+def _printable(problem: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in problem[:_MAX_PROBLEM])
+
+
+def _check(endpoint: Endpoint, status: int, body: bytes, request: str) -> None:
+    if status in (200, 204):
+        return
+    why = body[:_MAX_PROBLEM].decode(errors="replace")
+    if status == 503:
+        raise UnreachableError(f"agent at {endpoint} is not ready: {why}")
+    raise RejectedError(f"agent at {endpoint} rejects {request}: {status} {why}")

@@ -1,0 +1,173 @@
+"""The follower with the real agent and real namespaces."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent_api.datapath.kind import Datapath
+from cni_contrail.agent.http import Endpoint
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.follower.desired_state import read_desired_state
+from cni_contrail.follower.follower import Follower
+from cni_contrail.log import Log
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import VirtualMachine
+from tests.support.fake_clock import FakeClock
+from tests.support.node_networks import NodeNetworks
+from tests.support.served_agent import ServedAgent, port_of, serve_agent
+from tests.support.virtual_machines import left_interface, make_virtual_machine, pod_interface
+
+VNI = 4_000_017
+LINK = "tapfollowed"
+
+
+@pytest.fixture
+def networks(tmp_path: Path) -> Iterator[NodeNetworks]:
+    found = NodeNetworks(tmp_path / "networks")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+async def served(store: SqliteStore, tmp_path: Path) -> AsyncIterator[ServedAgent]:
+    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as served:
+        yield served
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def reconciler(networks: NodeNetworks, clock: FakeClock) -> NodeReconciler:
+    return NodeReconciler(networks.namespaces, clock=clock)
+
+
+@pytest.fixture
+def follower(served: ServedAgent, reconciler: NodeReconciler) -> Follower:
+    return Follower(Endpoint(str(served.socket), "", 0), reconciler, Log(), audit_interval=0.05)
+
+
+@pytest.fixture
+def virtual_machine() -> VirtualMachine:
+    uid = "d8b4a3f0-1d1c-4f0a-9d54-0d2f6f4a1c11"
+    left = left_interface(uid, 1)
+    subnet = msgspec.structs.replace(left.addresses[0], gateway="10.1.1.1", subnet_gateway="10.1.1.1")
+    left = msgspec.structs.replace(left, vni=VNI, addresses=(subnet,))
+    return make_virtual_machine(uid=uid, interfaces=(pod_interface(uid), left))
+
+
+async def test_a_network_is_made_before_its_first_port(
+    store: SqliteStore, follower: Follower, networks: NodeNetworks, virtual_machine: VirtualMachine
+) -> None:
+    await store.put_virtual_machine(virtual_machine)
+    await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
+    assert "10.1.1.1/24" in networks.run(VNI, "ip", "address", "show", "dev", "br0")
+
+
+async def test_a_plugged_port_is_connected_and_drift_is_repaired(
+    served: ServedAgent, store: SqliteStore, follower: Follower, networks: NodeNetworks, virtual_machine: VirtualMachine
+) -> None:
+    await store.put_virtual_machine(virtual_machine)
+    await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
+    networks.run(VNI, "ip", "link", "add", LINK, "type", "veth", "peer", "name", "other")
+    left = virtual_machine.interfaces[1]
+    async with served.unix.post("/vm", json=port_of(virtual_machine.uuid, left.uuid, host_ifname=LINK)) as answer:
+        assert answer.status == 200
+    await _follow_until(follower, lambda: left.mac in networks.run(VNI, "ip", "neighbour", "show", "dev", "br0"))
+    assert LINK in networks.run(VNI, "ip", "link", "show", "master", "br0")
+    networks.run(VNI, "ip", "neighbour", "flush", "dev", "br0", "nud", "permanent")
+    await _follow_until(follower, lambda: left.mac in networks.run(VNI, "ip", "neighbour", "show", "dev", "br0"))
+    reported = await _reported(served)
+    assert reported["repaired"] > 0
+    assert reported["problems"] == {}
+
+
+async def test_a_port_without_its_link_is_reported(
+    served: ServedAgent, store: SqliteStore, follower: Follower, networks: NodeNetworks, virtual_machine: VirtualMachine
+) -> None:
+    await store.put_virtual_machine(virtual_machine)
+    left = virtual_machine.interfaces[1]
+    async with served.unix.post("/vm", json=port_of(virtual_machine.uuid, left.uuid, host_ifname=LINK)) as answer:
+        assert answer.status == 200
+    await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
+    assert (await _reported(served))["missing"] == {str(VNI): [LINK]}
+
+
+async def test_without_a_linux_datapath_nothing_is_programmed(
+    store: SqliteStore, tmp_path: Path, reconciler: NodeReconciler, networks: NodeNetworks,
+    virtual_machine: VirtualMachine,
+) -> None:  # fmt: skip
+    await store.put_virtual_machine(virtual_machine)
+    async with serve_agent(store, tmp_path) as other:
+        follower = Follower(Endpoint(str(other.socket), "", 0), reconciler, Log(), audit_interval=0.05)
+        assert await asyncio.to_thread(follower.follow_once) > 0
+    assert networks.namespaces.existing() == set()
+
+
+async def test_without_an_agent_the_last_state_is_still_audited(
+    store: SqliteStore, tmp_path: Path, reconciler: NodeReconciler, networks: NodeNetworks,
+    virtual_machine: VirtualMachine,
+) -> None:  # fmt: skip
+    await store.put_virtual_machine(virtual_machine)
+    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as served:
+        follower = Follower(Endpoint(str(served.socket), "", 0), reconciler, Log(), audit_interval=0.05)
+        await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
+    networks.run(VNI, "ip", "link", "delete", "br0")
+    assert await asyncio.to_thread(follower.follow_once) > 0
+    assert "10.1.1.1/24" in networks.run(VNI, "ip", "address", "show", "dev", "br0")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"[]", b"{}", b'{"version":1,"networks":[]}', b'{"version":"a","networks":{}}',
+        b'{"version":"a","networks":[{"vni":0,"mtu":1500,"gateways":[],"ports":[]}]}',
+        b'{"version":"a","networks":[{"vni":true,"mtu":1500,"gateways":[],"ports":[]}]}',
+        b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":["10.0.0.1"],"ports":[]}]}',
+        (b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":[],"ports":[{"link":"a%d","mac":"02:00:00:00:00:01"'
+        b',"addresses":[]}]}]}'),
+        (b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":[],"ports":[{"link":"tap","mac":"02",'
+        b'"addresses":[]}]}]}'),
+        (b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":[],"ports":[{"link":"tap",'
+        b'"mac":"02:00:00:00:00:01","addresses":["10.0.0.256"]}]}]}'),
+    ],
+)  # fmt: skip
+def test_a_malformed_desired_state_is_one_error(body: bytes) -> None:
+    with pytest.raises(PluginError, match="desired state of the datapath") as raised:
+        read_desired_state(body)
+    assert raised.value.code == Code.BAD_AGENT_RESPONSE
+
+
+async def test_a_network_goes_when_its_last_virtual_machine_has_gone(
+    store: SqliteStore,
+    follower: Follower,
+    networks: NodeNetworks,
+    virtual_machine: VirtualMachine,
+    clock: FakeClock,
+    reconciler: NodeReconciler,
+) -> None:
+    await store.put_virtual_machine(virtual_machine)
+    await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
+    await store.delete_virtual_machine(virtual_machine.uuid)
+    await _follow_until(follower, lambda: reconciler.has_stale)
+    assert networks.namespaces.existing() == {VNI}
+    clock.advance(STALE_SECONDS)
+    await _follow_until(follower, lambda: networks.namespaces.existing() == set())
+
+
+async def _reported(served: ServedAgent) -> Any:
+    async with served.unix.get("/datapath/report") as answer:
+        return (await answer.json())["report"]
+
+
+async def _follow_until(follower: Follower, condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.to_thread(follower.follow_once)
