@@ -25,7 +25,7 @@ from cni_contrail.link.addresses import packed
 from cni_contrail.link.links import packed_mac
 from cni_contrail.link.message import NetlinkRequest
 
-TABLE = "contrail"
+TABLE = nft.Table(nft.BRIDGE, "contrail")
 SETS: Mapping[str, tuple[KeyField, ...]] = {
     "ipv4": (nft.INTERFACE, nft.MAC, nft.IPV4),
     "ipv6": (nft.INTERFACE, nft.MAC, nft.IPV6),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from cni_contrail.link.message import (
     CREATE,
     DUMP,
+    EXCLUSIVE,
     NetlinkRequest,
     attribute,
     attributes,
@@ -21,7 +22,7 @@ from cni_contrail.link.message import (
 )
 from cni_contrail.link.named_tuple import NamedTuple
 
-BRIDGE = 7  # NFPROTO_BRIDGE
+INET, IPV4_FAMILY, BRIDGE, IPV6_FAMILY = 1, 2, 7, 10  # NFPROTO_...; INET is both IPv4 and IPv6
 _SUBSYSTEM = 10 << 8  # NFNL_SUBSYS_NFTABLES
 _NEW_TABLE, _GET_TABLE, _DELETE_TABLE = _SUBSYSTEM | 0, _SUBSYSTEM | 1, _SUBSYSTEM | 2
 _NEW_CHAIN = _SUBSYSTEM | 3
@@ -29,6 +30,8 @@ _NEW_RULE, _GET_RULE = _SUBSYSTEM | 6, _SUBSYSTEM | 7
 _NEW_SET = _SUBSYSTEM | 9
 _NEW_ELEMENTS, _GET_ELEMENTS, _DELETE_ELEMENTS = _SUBSYSTEM | 12, _SUBSYSTEM | 13, _SUBSYSTEM | 14
 _APPEND = 0x800  # NLM_F_APPEND: behind the chain's other rules
+_COMMENT = 0  # type of the part of a rule's user data that nft(8) shows as its comment
+_LONGEST_COMMENT = 128
 _HEADER = struct.Struct("!BBH")  # struct nfgenmsg: family, version, resource
 _NUMBER = struct.Struct("!I")
 
@@ -40,11 +43,28 @@ _VERDICT_REGISTER = 0
 ACCEPT, DROP = 1, 0
 
 LINK_LAYER, NETWORK, TRANSPORT = 0, 1, 2  # bases of payload offsets
-IIF, L4PROTO = 4, 16  # NFT_META_...
+IIF, OIF, NFPROTO, L4PROTO = 4, 5, 15, 16  # NFT_META_...
+_INVERTED = 1  # NFT_LOOKUP_F_INV
 _SET_CONCATENATION = 0x80  # NFT_SET_CONCAT
+_HOST_BYTE_ORDER = b"\0\4" + struct.pack("=I", 1)  # user data of a set with single numbers, for `nft list`
 
 Expression = bytes
 """One step of a rule, encoded."""
+
+
+class Table(NamedTuple):
+    """A table of one family."""
+
+    family: int
+    name: str
+
+
+class Rule(NamedTuple):
+    """A rule as the kernel reports it; `packets` is the sum of its counters."""
+
+    chain: str
+    comment: str
+    packets: int
 
 
 class KeyField(NamedTuple):
@@ -58,70 +78,93 @@ INTERFACE, MAC, IPV4, IPV6 = KeyField(20, 4), KeyField(9, 6), KeyField(7, 4), Ke
 _TYPE_BITS = 6  # of each field in the number of a concatenated type
 
 
-def new_table(table: str) -> NetlinkRequest:
-    """Requests a table of the bridge family; one that exists stays."""
-    return _request(_NEW_TABLE, CREATE, _text(1, table), what=f"create table {table}")
+def new_table(table: Table) -> NetlinkRequest:
+    """Requests a table; one that exists stays."""
+    return _request(table, _NEW_TABLE, CREATE, what=f"create table {table.name}")
 
 
-def get_table(table: str) -> NetlinkRequest:
-    """Requests a table of the bridge family; ENOENT if there is none."""
-    return _request(_GET_TABLE, 0, _text(1, table), what=f"find table {table}")
+def new_exclusive_table(table: Table) -> NetlinkRequest:
+    """Requests a table; EEXIST if it exists."""
+    return _request(table, _NEW_TABLE, CREATE | EXCLUSIVE, what=f"create table {table.name}")
 
 
-def delete_table(table: str) -> NetlinkRequest:
+def get_table(table: Table) -> NetlinkRequest:
+    """Requests a table; ENOENT if there is none."""
+    return _request(table, _GET_TABLE, 0, what=f"find table {table.name}")
+
+
+def delete_table(table: Table) -> NetlinkRequest:
     """Requests to delete a table and everything in it."""
-    return _request(_DELETE_TABLE, 0, _text(1, table), what=f"delete table {table}")
+    return _request(table, _DELETE_TABLE, 0, what=f"delete table {table.name}")
 
 
-def new_chain(table: str, chain: str, *, hook: int, priority: int, policy: int) -> NetlinkRequest:
-    """Requests a base chain of type `filter`."""
+def new_chain(
+    table: Table, chain: str, *, hook: int, priority: int, policy: int, kind: str = "filter"
+) -> NetlinkRequest:
+    """Requests a base chain of type `kind`."""
     where = nested(4, _number(1, hook), _number(2, priority & 0xFFFFFFFF))
-    body = (_text(1, table), _text(3, chain), where, _number(5, policy), _text(7, "filter"))
-    return _request(_NEW_CHAIN, CREATE, *body, what=f"create chain {chain}")
+    body = (_text(3, chain), where, _number(5, policy), _text(7, kind))
+    return _request(table, _NEW_CHAIN, CREATE, *body, what=f"create chain {chain} of type {kind}")
 
 
-def new_set(table: str, name: str, key: Sequence[KeyField], identifier: int) -> NetlinkRequest:
-    """Requests a set whose elements are concatenations of the fields; `identifier` is unique in the transaction."""
+def new_set(table: Table, name: str, key: Sequence[KeyField], identifier: int) -> NetlinkRequest:
+    """Requests a set whose elements are a number of this machine, or concatenations of several fields.
+
+    `identifier` is unique in the transaction.
+    """
     kind = 0
     for field in key:
         kind = kind << _TYPE_BITS | field.kind
-    fields = nested(2, *(nested(_LIST_ELEM, _number(1, field.length)) for field in key))
-    body = (
-        _text(1, table),
-        _text(2, name),
-        _number(3, _SET_CONCATENATION),
-        _number(4, kind),
-        _number(5, sum(padded(field.length) for field in key)),
-        nested(9, fields),
-        _number(10, identifier),
-    )
-    return _request(_NEW_SET, CREATE, *body, what=f"create set {name}")
+    body = [_text(2, name), _number(3, _SET_CONCATENATION if len(key) > 1 else 0), _number(4, kind)]
+    body.append(_number(5, sum(padded(field.length) for field in key)))
+    if len(key) == 1:
+        body.append(attribute(13, _HOST_BYTE_ORDER))
+    else:
+        body.append(nested(9, nested(2, *(nested(_LIST_ELEM, _number(1, field.length)) for field in key))))
+    return _request(table, _NEW_SET, CREATE, *body, _number(10, identifier), what=f"create set {name}")
 
 
-def new_rule(table: str, chain: str, expressions: Iterable[Expression]) -> NetlinkRequest:
-    """Requests a rule behind the chain's other rules."""
-    body = (_text(1, table), _text(2, chain), nested(4, *expressions))
-    return _request(_NEW_RULE, CREATE | _APPEND, *body, what=f"add a rule to chain {chain}")
+def new_rule(table: Table, chain: str, expressions: Iterable[Expression], comment: str = "") -> NetlinkRequest:
+    """Requests a rule behind the chain's other rules; raises ValueError if the comment is too long."""
+    body = [_text(2, chain), nested(4, *expressions)]
+    if comment:
+        text = comment.encode() + b"\0"
+        if len(text) > _LONGEST_COMMENT:
+            raise ValueError(f"{comment!r} is too long for a comment")
+        body.append(attribute(7, bytes((_COMMENT, len(text))) + text))
+    what = f"add a rule to chain {chain}" + (f" ({comment})" if comment else "")
+    return _request(table, _NEW_RULE, CREATE | _APPEND, *body, what=what)
 
 
-def add_elements(table: str, name: str, keys: Iterable[bytes]) -> NetlinkRequest:
+def add_elements(table: Table, name: str, keys: Iterable[bytes]) -> NetlinkRequest:
     """Requests elements of a set; those that exist stay."""
-    return _request(_NEW_ELEMENTS, CREATE, *_elements(table, name, keys), what=f"add elements to set {name}")
+    return _request(table, _NEW_ELEMENTS, CREATE, *_elements(name, keys), what=f"add elements to set {name}")
 
 
-def delete_elements(table: str, name: str, keys: Iterable[bytes]) -> NetlinkRequest:
+def delete_elements(table: Table, name: str, keys: Iterable[bytes]) -> NetlinkRequest:
     """Requests to delete elements of a set; ENOENT if one does not exist."""
-    return _request(_DELETE_ELEMENTS, 0, *_elements(table, name, keys), what=f"delete elements of set {name}")
+    return _request(table, _DELETE_ELEMENTS, 0, *_elements(name, keys), what=f"delete elements of set {name}")
 
 
-def dump_elements(table: str, name: str) -> NetlinkRequest:
+def dump_elements(table: Table, name: str) -> NetlinkRequest:
     """Requests all elements of a set; `parse_elements` reads the answers."""
-    return _request(_GET_ELEMENTS, DUMP, _text(1, table), _text(2, name), what=f"read set {name}")
+    return _request(table, _GET_ELEMENTS, DUMP, _text(2, name), what=f"read set {name}")
 
 
-def dump_rules(table: str) -> NetlinkRequest:
-    """Requests all rules of a table, one answer each."""
-    return _request(_GET_RULE, DUMP, _text(1, table), what=f"read the rules of table {table}")
+def dump_rules(table: Table) -> NetlinkRequest:
+    """Requests all rules of a table, one answer each; `parse_rule` reads them."""
+    return _request(table, _GET_RULE, DUMP, what=f"read the rules of table {table.name}")
+
+
+def parse_rule(body: bytes) -> Rule:
+    """Parses one answer to `dump_rules`."""
+    values = attributes(body[_HEADER.size :])
+    data = values.get(7, b"")
+    comment = data[2 : 2 + data[1]].rstrip(b"\0") if len(data) > 2 and data[0] == _COMMENT else b""
+    expressions = [attributes(each) for each in _list(values.get(4, b""))]
+    counters = [attributes(each[_EXPR_DATA]) for each in expressions if each.get(_EXPR_NAME) == b"counter\0"]
+    packets = sum(int.from_bytes(each[2], "big") for each in counters)
+    return Rule(values[2].rstrip(b"\0").decode(), comment.decode(errors="replace"), packets)
 
 
 def parse_elements(body: bytes) -> list[bytes]:
@@ -163,6 +206,17 @@ def is_element(name: str, register: int = 0) -> Expression:
     return _expression("lookup", _text(1, name), _number(2, _FIRST_REGISTER + register))
 
 
+def is_not_element(name: str, register: int = 0) -> Expression:
+    """The rule matches only if the set does not have the key that begins at the register."""
+    key = _number(2, _FIRST_REGISTER + register)
+    return _expression("lookup", _text(1, name), key, _number(5, _INVERTED))
+
+
+def masquerade() -> Expression:
+    """Translates the source to the address of the link by which the packet leaves."""
+    return _expression("masq")
+
+
 def verdict(code: int) -> Expression:
     """Ends the chain with ACCEPT or DROP."""
     data = nested(2, nested(_DATA_VERDICT, _number(1, code)))
@@ -174,13 +228,14 @@ def count() -> Expression:
     return _expression("counter")
 
 
-def _request(kind: int, flags: int, *body: bytes, what: str) -> NetlinkRequest:
-    return NetlinkRequest(kind, flags, _HEADER.pack(BRIDGE, 0, 0) + b"".join(body), what)
+def _request(table: Table, kind: int, flags: int, *body: bytes, what: str) -> NetlinkRequest:
+    # The name of the table is attribute 1 of every message.
+    return NetlinkRequest(kind, flags, _HEADER.pack(table.family, 0, 0) + _text(1, table.name) + b"".join(body), what)
 
 
-def _elements(table: str, name: str, keys: Iterable[bytes]) -> tuple[bytes, ...]:
+def _elements(name: str, keys: Iterable[bytes]) -> tuple[bytes, ...]:
     elements = [nested(_LIST_ELEM, nested(1, attribute(_DATA_VALUE, key))) for key in keys]
-    return _text(1, table), _text(2, name), nested(3, *elements)
+    return _text(2, name), nested(3, *elements)
 
 
 def _expression(name: str, *data: bytes) -> Expression:

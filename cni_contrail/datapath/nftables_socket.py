@@ -9,11 +9,15 @@ import struct
 from collections.abc import Sequence
 
 from cni_contrail.link import message
+from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import NetlinkSocket
 from cni_contrail.link.message import NetlinkRequest
 
 _NETLINK_NETFILTER = 12
 _BATCH_BEGIN, _BATCH_END = 0x10, 0x11  # NFNL_MSG_BATCH_...
+_BATCH_GENERATION = 1  # NFNL_BATCH_GENID
+_GET_GENERATION, _GENERATION_ID = 10 << 8 | 16, 1  # NFT_MSG_GETGEN, NFTA_GEN_ID
+_HEADER = struct.pack("!BBH", 0, 0, 0)  # struct nfgenmsg
 _BATCH = struct.pack("!BBH", 0, 0, 10)  # struct nfgenmsg with NFNL_SUBSYS_NFTABLES
 
 
@@ -27,11 +31,22 @@ class NftablesSocket(NetlinkSocket):
 
     PROTOCOL = _NETLINK_NETFILTER
 
-    def commit(self, requests: Sequence[NetlinkRequest]) -> None:
-        """Executes all requests as one transaction; raises the first error as KernelError, after which none holds."""
+    def generation(self) -> int:
+        """Returns a number that every change of the namespace's rules changes, whoever makes it."""
+        (answer,) = self.get([NetlinkRequest(_GET_GENERATION, 0, _HEADER, "read the generation of nf_tables")])
+        if isinstance(answer, KernelError):
+            raise answer
+        return int.from_bytes(message.attributes(answer[len(_HEADER) :])[_GENERATION_ID], "big")
+
+    def commit(self, requests: Sequence[NetlinkRequest], generation: int = 0) -> None:
+        """Executes all requests as one transaction; raises the first error as KernelError, after which none holds.
+
+        With a `generation`, the error is ERESTART if something has changed since.
+        """
         if not requests:
             return
-        begin = NetlinkRequest(_BATCH_BEGIN, 0, _BATCH, "begin a transaction")
+        condition = message.attribute(_BATCH_GENERATION, generation.to_bytes(4, "big")) if generation else b""
+        begin = NetlinkRequest(_BATCH_BEGIN, 0, _BATCH + condition, "begin a transaction")
         # Errors are answered in any case. The acknowledgement of the end is so only since Linux 6.10.
         *others, last = requests
         acknowledged = last._replace(flags=last.flags | message.ACKNOWLEDGE)
