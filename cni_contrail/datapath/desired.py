@@ -27,3 +27,28 @@ class Network(NamedTuple):
     mtu: int
     gateways: tuple[Address, ...]
     ports: tuple[LocalPort, ...]
+
+
+class RoutedPort(NamedTuple):
+    """Host end of a pod's interface of index 0, in the node's own namespace. Addresses have no prefix length.
+
+    `gateways` are the addresses by which the pod reaches everything else; `mac` and `addresses` are the pod's.
+    """
+
+    link: str
+    mac: str
+    addresses: tuple[str, ...]
+    gateways: tuple[str, ...]
+
+
+class Masquerade(NamedTuple):
+    """Pods appear with the node's address outside the cluster. `excluded` are the networks (CIDRs) inside it."""
+
+    excluded: tuple[str, ...]
+
+
+class Routed(NamedTuple):
+    """The routed ports of this node; `masquerade` is None if addresses of pods are valid outside, too."""
+
+    ports: tuple[RoutedPort, ...]
+    masquerade: Masquerade | None

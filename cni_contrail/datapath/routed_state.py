@@ -1,0 +1,159 @@
+"""State of the node's routed ports in the kernel: links, addresses, neighbours, routes and filter.
+
+The filter is read first: a port of the filter whose link is not found later was deleted, and is not one that an ADD has
+just created.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Collection
+
+from cni_contrail.datapath import nftables_messages as nft
+from cni_contrail.datapath import routed_messages as messages
+from cni_contrail.datapath import routed_rules
+from cni_contrail.datapath.desired import Masquerade
+from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.datapath.routed_entries import LinkAddress, RoutedEntries
+from cni_contrail.link import links
+from cni_contrail.link.addresses import AddressInfo, dump_addresses, parse_address
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.links import LinkInfo, LinkRef
+from cni_contrail.link.named_tuple import NamedTuple
+
+_ENOENT = 2
+_ALIAS = "contrail "  # the beginning of the alias of every host end
+
+
+class FilterState(NamedTuple):
+    """The table of `routed_rules`: whether there is one, the (chain, comment) of its rules, its elements by set.
+
+    `generation` is that of nf_tables, read before the rest. `dropped` is the number of packets with a spoofed source
+    since the table was made.
+    """
+
+    generation: int
+    exists: bool
+    rules: tuple[tuple[str, str], ...]
+    elements: dict[str, frozenset[bytes]]
+    dropped: int
+
+    def is_whole(self, masquerade: Masquerade | None) -> bool:
+        """Returns whether the table has all its rules, in their order, and no other."""
+        return self.rules == tuple((rule.chain, rule.comment) for rule in routed_rules.rules(masquerade))
+
+
+class RoutedState(NamedTuple):
+    """What was found.
+
+    `indexes` has every link by name. `host_ends` are links that the plugin created. `taken` are addresses with routes
+    of other programs.
+    """
+
+    filter: FilterState
+    indexes: dict[str, int]
+    host_ends: frozenset[str]
+    entries: RoutedEntries
+    taken: frozenset[str]
+
+    def port(self, link: str) -> LinkRef:
+        """Returns a link of the entries; one that was deleted is named by its index."""
+        return LinkRef(link, int(link[1:]) if link.startswith("#") else self.indexes[link])
+
+
+def read_routed(kernel: RouteSocket, filters: NftablesSocket, wanted: Collection[str]) -> RoutedState:
+    """Reads the state of the namespace of both sockets; `wanted` are links of desired ports. Raises KernelError."""
+    filter_state = read_filter(filters)
+    bodies = [(links.parse_link(body), body) for body in kernel.dump(links.dump())]
+    indexes = {link.name: link.ifindex for link, _ in bodies}
+    names = {index: name for name, index in indexes.items()}
+    ports, sources = _filter_entries(filter_state, names)
+    host_ends = frozenset(link.name for link, _ in bodies if is_host_end(link))
+    ours = ports & host_ends | {name for name in wanted if name in indexes}
+    own_names = {indexes[name]: name for name in ours}
+    routes, taken = _read_routes(kernel, own_names)
+    entries = RoutedEntries(
+        ports=ports,
+        sources=sources,
+        settings={link.name: messages.parse_settings(body) for link, body in bodies if link.name in ours},
+        gateways=_read_gateways(kernel, own_names),
+        neighbours=_read_neighbours(kernel, own_names),
+        routes=routes,
+    )
+    return RoutedState(filter_state, indexes, host_ends, entries, taken)
+
+
+def is_host_end(link: LinkInfo) -> bool:
+    """Returns whether a link is one that the plugin creates: another may have got the index of a deleted one."""
+    return link.kind == "veth" and link.alias.startswith(_ALIAS)
+
+
+def read_filter(filters: NftablesSocket) -> FilterState:
+    """Reads the table; raises KernelError."""
+    generation = filters.generation()
+    try:
+        rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(routed_rules.TABLE))]
+        elements = {name: _read_set(filters, name) for name in routed_rules.SETS}
+    except KernelError as error:
+        if error.errno != _ENOENT:
+            raise
+        return FilterState(generation, exists=False, rules=(), elements={}, dropped=0)
+    dropped = sum(rule.packets for rule in rules if rule.comment.startswith(routed_rules.SPOOFED))
+    texts = tuple((rule.chain, rule.comment) for rule in rules)
+    return FilterState(generation, exists=True, rules=texts, elements=elements, dropped=dropped)
+
+
+def _read_set(filters: NftablesSocket, name: str) -> frozenset[bytes]:
+    bodies = filters.dump(nft.dump_elements(routed_rules.TABLE, name))
+    return frozenset(key for body in bodies for key in nft.parse_elements(body))
+
+
+def _filter_entries(state: FilterState, names: dict[int, str]) -> tuple[frozenset[str], frozenset[LinkAddress]]:
+    def link_of(key: bytes) -> str:
+        (index,) = struct.unpack_from("=I", key)
+        return names.get(index, f"#{index}")
+
+    keys = [
+        key for name in (routed_rules.IPV4, routed_rules.IPV6) for key in state.elements.get(name, frozenset[bytes]())
+    ]
+    ports = state.elements.get(routed_rules.PORTS, frozenset[bytes]())
+    return (
+        frozenset(link_of(key) for key in ports),
+        frozenset(LinkAddress(link_of(key), _text(key[4:])) for key in keys),
+    )
+
+
+def _read_gateways(kernel: RouteSocket, names: dict[int, str]) -> frozenset[LinkAddress]:
+    found = [parse_address(body) for body in kernel.dump(dump_addresses())]
+    return frozenset(
+        LinkAddress(names[each.ifindex], _text(each.local))
+        for each in found
+        if each.ifindex in names and _is_host_address(each)
+    )
+
+
+def _read_neighbours(kernel: RouteSocket, names: dict[int, str]) -> dict[LinkAddress, str]:
+    found = [messages.parse_neighbour(body) for body in kernel.dump(messages.dump_neighbours())]
+    return {
+        LinkAddress(names[each.ifindex], each.address): each.mac
+        for each in found
+        if each is not None and each.ifindex in names
+    }
+
+
+def _read_routes(kernel: RouteSocket, names: dict[int, str]) -> tuple[dict[str, str], frozenset[str]]:
+    """Returns our routes, and the addresses whose routes of other programs take precedence."""
+    found = [messages.parse_host_route(body) for body in kernel.dump(messages.dump_routes())]
+    routes = [each for each in found if each is not None]
+    ours = {each.address: names[each.ifindex] for each in routes if each.is_ours and each.ifindex in names}
+    return ours, frozenset(each.address for each in routes if messages.takes_precedence(each))
+
+
+def _is_host_address(address: AddressInfo) -> bool:
+    return address.prefix_length == 8 * len(address.local)
+
+
+def _text(address: bytes) -> str:
+    return socket.inet_ntop(socket.AF_INET6 if len(address) == 16 else socket.AF_INET, address)
