@@ -114,7 +114,7 @@ def parse_address(body: bytes) -> AddressInfo:
 def subnet_of(address: Address) -> SubnetKey:
     """Returns the subnet of the address."""
     family, local = packed(address.address)
-    return family, address.prefix_length, _prefix(local, address.prefix_length)
+    return family, address.prefix_length, prefix_bits(local, address.prefix_length)
 
 
 def network_of(address: Address) -> str:
@@ -129,10 +129,11 @@ def covers(network: Address, address: bytes) -> bool:
     """Returns whether `address` is in the subnet of `network`."""
     _, local = packed(network.address)
     length = network.prefix_length
-    return len(local) == len(address) and _prefix(local, length) == _prefix(address, length)
+    return len(local) == len(address) and prefix_bits(local, length) == prefix_bits(address, length)
 
 
-def _prefix(address: bytes, length: int) -> int:
+def prefix_bits(address: bytes, length: int) -> int:
+    """Returns the bits of the prefix as a number."""
     return int.from_bytes(address, "big") >> 8 * len(address) - length
 
 

@@ -34,7 +34,7 @@ from cni_contrail.link.netns import InNetns
 from cni_contrail.link.netns_ids import assign_netns_id, get_netns_id, parse_netns_id
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import delete_links
-from cni_contrail.link.routes import add_route, packed_destination
+from cni_contrail.link.routes import add_routes, packed_destination
 from cni_contrail.link.sysctls import Sysctls
 
 
@@ -191,8 +191,7 @@ def _links_and_addresses(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Itera
 
 def _routes(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[NetlinkRequest]:
     for end, plan in ends:
-        for route in plan.routes:
-            yield add_route(end, route, plan.addresses)
+        yield from add_routes(end, plan.routes, plan.addresses)
         if plan.source_routing:
             from cni_contrail.link.source_routing import add_table_routes  # few pods need it
 

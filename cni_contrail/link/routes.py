@@ -6,7 +6,8 @@ How a route is added:
 
 - A gateway outside the subnets of its interface (an address with /32 or /128, a point-to-point link) is assumed to be
   on the link: RTNH_F_ONLINK. A host route to it would work too, but would also attract the traffic of other interfaces
-  to that address.
+  to that address. If an earlier route of the interface reaches it, the flag is left out: with it, the kernel looks up
+  an IPv6 gateway in the main table, and rejects the route if another interface comes first there.
 - Two interfaces may have the same route (one network joined twice, overlapping networks). Both are added, and the first
   takes precedence. IPv4: NLM_F_APPEND. IPv6 would merge two routes of the same metric into one multipath route and
   spread connections over both interfaces, so each interface gets a metric of its own: 1024 (the default of ip-route(8))
@@ -18,9 +19,9 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from cni_contrail.link.addresses import check_length, covers, packed
+from cni_contrail.link.addresses import check_length, covers, packed, prefix_bits
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import (
     APPEND,
@@ -111,8 +112,43 @@ def packed_destination(destination: str) -> tuple[int, bytes, int]:
 
 def add_route(end: LinkRef, route: Route, addresses: tuple[Address, ...], table: int = MAIN_TABLE) -> NetlinkRequest:
     """Requests to add a route through the link, behind an equal one; `addresses` are those of the link."""
+    return _add(end, _Hop(end.ifindex, route.gateway, _outside_subnets(route.gateway, addresses)), route, table)
+
+
+def add_routes(
+    end: LinkRef, routes: Sequence[Route], addresses: tuple[Address, ...], table: int = MAIN_TABLE
+) -> Iterator[NetlinkRequest]:
+    """Requests to add all routes in order, as `add_route` does."""
+    direct = _DirectRoutes()
+    for route in routes:
+        onlink = _outside_subnets(route.gateway, addresses) and not direct.reach(route.gateway)
+        yield _add(end, _Hop(end.ifindex, route.gateway, onlink), route, table)
+        if route.gateway is None:
+            direct.add(route)
+
+
+class _DirectRoutes:
+    """Destinations of routes without a gateway: prefixes as numbers, by family and length."""
+
+    def __init__(self) -> None:
+        self._prefixes: dict[tuple[int, int], set[int]] = {}
+
+    def add(self, route: Route) -> None:
+        family, network, length = packed_destination(route.destination)
+        self._prefixes.setdefault((family, length), set()).add(prefix_bits(network, length))
+
+    def reach(self, gateway: str | None) -> bool:
+        if gateway is None:
+            return False
+        family, wanted = packed(gateway)
+        return any(
+            family == each and prefix_bits(wanted, length) in prefixes
+            for (each, length), prefixes in self._prefixes.items()
+        )
+
+
+def _add(end: LinkRef, hop: _Hop, route: Route, table: int) -> NetlinkRequest:
     family, network, length = packed_destination(route.destination)
-    hop = _Hop(end.ifindex, route.gateway, _outside_subnets(route.gateway, addresses))
     metric = _IPV6_METRIC + end.ifindex if family == socket.AF_INET6 else 0
     body = _header(family, length, hop) + attribute(_RTA_DST, network) + _next_hop(family, hop, metric)
     what = f"{end.name}: add route {route.destination}" + (f" via {route.gateway}" if route.gateway else "")

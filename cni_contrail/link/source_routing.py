@@ -31,7 +31,7 @@ from cni_contrail.link.message import (
 )
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, InterfacePlan, Route, SourceRouting
-from cni_contrail.link.routes import add_route
+from cni_contrail.link.routes import add_routes
 
 _RTM_NEWRULE = 32
 _RTM_DELRULE = 33
@@ -70,8 +70,7 @@ def table_routes(plan: InterfacePlan, source: SourceRouting) -> list[Route]:
 def add_table_routes(end: LinkRef, plan: InterfacePlan) -> Iterator[NetlinkRequest]:
     """Requests to add the routes of the plan's tables; the addresses exist already."""
     for source in plan.source_routing:
-        for route in table_routes(plan, source):
-            yield add_route(end, route, plan.addresses, table=source.table)
+        yield from add_routes(end, table_routes(plan, source), plan.addresses, table=source.table)
 
 
 class AddedRules:

@@ -3,7 +3,7 @@
 import pytest
 
 from cni_contrail.link.errors import KernelError
-from cni_contrail.link.plan import Address, DefaultRoute, Route
+from cni_contrail.link.plan import Address, DefaultRoute, Route, SourceRouting
 from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import bare_plan
 from tests.support.kernel_state import defaults, routes
@@ -67,6 +67,39 @@ def test_interfaces_with_single_addresses_may_share_a_gateway(make: Make, sandbo
     )
     for version in (4, 6):
         assert [route["dev"] for route in routes(sandbox, version=version)] == ["eth1", "eth2", "eth3"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_gateway_may_be_reached_by_a_route_that_several_interfaces_have(
+    make: Make, sandbox: Netns, count: int
+) -> None:
+    """For an IPv6 gateway that is onlink, the kernel looks up the first interface, and rejects the others."""
+    own = (Route("10.99.0.0/24", None), Route("10.100.0.0/16", "10.99.0.1"))
+    own += (Route("fd99::/64", None), Route("fd98::/32", "fd99::1"))
+    for position in range(count):
+        v4, v6 = f"10.0.0.{position + 5}", f"fd00::{position + 5}"
+        make(
+            bare_plan(
+                position,
+                addresses=(Address(v4, 24, position), Address(v6, 64, 256 + position)),
+                routes=own,
+                source_routing=(
+                    SourceRouting(v4, 24, None, 1000 + position),
+                    SourceRouting(v6, 64, None, 1000 + position),
+                ),
+            )
+        )
+    for version in (4, 6):
+        found = [route for route in routes(sandbox, version=version) if "gateway" in route]
+        assert [(route["dev"], route["flags"]) for route in found] == [(f"eth{each}", []) for each in range(count)]
+
+
+def test_a_gateway_that_only_a_later_route_would_reach_is_onlink(make: Make, sandbox: Netns) -> None:
+    make(
+        bare_plan(addresses=(Address("fd00::5", 64),), routes=(Route("fd98::/32", "fd99::1"), Route("fd99::/64", None)))
+    )
+    [route] = [route for route in routes(sandbox, version=6) if "gateway" in route]
+    assert route["flags"] == ["onlink"]
 
 
 def test_a_broadcast_gateway_is_rejected_with_the_kernels_explanation(make: Make, sandbox: Netns) -> None:
