@@ -74,8 +74,12 @@ def test_a_gateway_may_be_reached_by_a_route_that_several_interfaces_have(
     make: Make, sandbox: Netns, count: int
 ) -> None:
     """For an IPv6 gateway that is onlink, the kernel looks up the first interface, and rejects the others."""
-    own = (Route("10.99.0.0/24", None), Route("10.100.0.0/16", "10.99.0.1"))
-    own += (Route("fd99::/64", None), Route("fd98::/32", "fd99::1"))
+    own = (
+        Route("10.99.0.0/24", None),
+        Route("10.100.0.0/16", "10.99.0.1"),
+        Route("fd99::/64", None),
+        Route("fd98::/32", "fd99::1"),
+    )
     for position in range(count):
         v4, v6 = f"10.0.0.{position + 5}", f"fd00::{position + 5}"
         make(
