@@ -10,7 +10,7 @@ Not guaranteed: an order between changes of different objects written by differe
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -37,6 +37,13 @@ class AddressRequest(msgspec.Struct, frozen=True):
     owner: str
     address: str | None = None
     node: str | None = None
+
+
+class HeldAddress(NamedTuple):
+    """Network of a held address, and the node where it may still be in use; None in a store of one node."""
+
+    network_uuid: str
+    node: str | None
 
 
 class ChangeType(StrEnum):
@@ -125,8 +132,8 @@ class Store(Protocol):
     async def address_owners(self) -> set[str]:
         """Uuids of all interfaces that have addresses. One without a virtual machine is a leftover of a kill."""
 
-    async def held_owners(self) -> dict[str, str]:
-        """Network uuid by interface uuid, for interfaces that have no address but still a held one."""
+    async def held_owners(self) -> dict[str, HeldAddress]:
+        """By interface uuid, for interfaces that have no address but still a held one, if its node is known."""
 
     async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:
         """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.

@@ -23,7 +23,7 @@ from contrail_config.embedded.watcher import Watcher
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreFullError
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, T_co, WatchStart
+from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, T_co, WatchStart
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -122,9 +122,10 @@ class SqliteStore:
         """Uuids of all interfaces that have addresses."""
         return await self._read(self._engine.addresses.owners)
 
-    async def held_owners(self) -> dict[str, str]:
-        """Network uuid by interface uuid, for interfaces that have no address but still a held one."""
-        return await self._read(self._engine.addresses.held_owners)
+    async def held_owners(self) -> dict[str, HeldAddress]:
+        """By interface uuid, for interfaces that have no address but still a held one."""
+        found = await self._read(self._engine.addresses.held_owners)
+        return {owner: HeldAddress(network_uuid, None) for owner, network_uuid in found.items()}
 
     async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
         """None is lost: a virtual machine and the record of its addresses are rows of one file, in one transaction."""

@@ -13,7 +13,7 @@ from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, PoolKey
 from contrail_config.kubernetes.change_set import ChangeSet
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest
+from contrail_config.store import DEFAULT_HOLD, AddressRequest, HeldAddress
 
 FindNetwork = Callable[[str], VirtualNetwork]
 """Returns the network of a uuid. Raises NotFoundError."""
@@ -48,19 +48,21 @@ class Allocate(msgspec.Struct, frozen=True):
 class Release(msgspec.Struct, frozen=True):
     """Releases the owners' addresses, except those listed for each, and shortens the holds of those released before.
 
-    The result is the uuids of the networks.
+    The result is the uuids of the networks. `node`: where the addresses may still be in use, None if it is unknown.
     """
 
     owners: Mapping[str, Collection[str]]
     hold: float
+    node: str | None = None
 
     def apply(self, changes: ChangeSet) -> set[str]:
         """As `AddressOperation`."""
         keys = [
             key for owner, kept in self.owners.items() for key in changes.cache.keys_of(owner) if key.text not in kept
         ]
+        node = self.node if self.node is not None and _NODE_NAME.fullmatch(self.node) else None
         for key in keys:
-            changes.release(key, hold=self.hold)
+            changes.release(key, hold=self.hold, node=node)
         return {key.pool.network_uuid for key in keys}
 
 
@@ -87,9 +89,9 @@ class ListOwners(msgspec.Struct, frozen=True):
 
 
 class ListHeldOwners(msgspec.Struct, frozen=True):
-    """Maps owners that have only held addresses left to network uuids, after all earlier operations."""
+    """Maps owners that have only held addresses left to network and node, after all earlier operations."""
 
-    def apply(self, changes: ChangeSet) -> dict[str, str]:
+    def apply(self, changes: ChangeSet) -> dict[str, HeldAddress]:
         """As `AddressOperation`."""
         return changes.cache.held_owners(changes.now)
 

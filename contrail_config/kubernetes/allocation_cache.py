@@ -29,6 +29,7 @@ from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, Block, BlockKey, PoolKey
 from contrail_config.objects import Subnet, VirtualNetwork
+from contrail_config.store import HeldAddress
 
 CLEANUP_DELAY: Final = 300.0
 """Seconds until an object is cleaned up that nobody has written: most are written before, and blocks of nodes and
@@ -85,15 +86,15 @@ class AllocationCache:
         blocks = itertools.chain.from_iterable(blocks.values() for blocks in self._blocks.values())
         return {entry.owner for block in blocks for entry in block.entries.values() if entry.hold is None}
 
-    def held_owners(self, now: float) -> dict[str, str]:
-        """Returns network uuid by owner, for owners that have no allocated address but still a held one."""
+    def held_owners(self, now: float) -> dict[str, HeldAddress]:
+        """Returns network and node by owner, for owners that have no allocated address but one held on a known node."""
         owners = self.owners()
         return {
-            entry.owner: pool.network_uuid
+            entry.owner: HeldAddress(pool.network_uuid, entry.node)
             for pool, blocks in self._blocks.items()
             for block in blocks.values()
             for entry in block.entries.values()
-            if entry.hold is not None and entry.hold.until > now and entry.owner not in owners
+            if entry.node and entry.hold is not None and entry.hold.until > now and entry.owner not in owners
         }
 
     def allocated_in(self, network_uuid: str) -> Iterator[AddressKey]:

@@ -33,8 +33,10 @@ SIZE: Final = 64
 _UUID_LENGTH: Final = 36
 _IPV4_HYPHENS: Final = 3  # in the first address of a block's name
 
-_HELD: Final = 4  # fields in the line of a held address: address, owner, start and end of the hold
-_AT: Final = "@"  # before the node of a borrowed address, the third field of its line
+_TIMES: Final = 2  # fields of a hold: its start and its end
+_AT: Final = "@"  # before the node of an address
+_MAX_QUOTED: Final = 200  # characters of a line in a message
+_ASSIGNS: Final = "="  # in a field that only a newer release knows
 
 
 class PoolKey(NamedTuple):
@@ -92,12 +94,14 @@ class Hold(NamedTuple):
 class AddressEntry(NamedTuple):
     """Owner of an address. `hold` is set after its release: then this is the previous owner.
 
-    `node` is set for a borrowed address: the node of its owner, to which its block does not belong.
+    `node` is set for a borrowed address: the node of its owner, to which its block does not belong. For a held address
+    it is the node where the address may still be in use. `unknown` are fields of a newer release.
     """
 
     owner: str
     hold: Hold | None = None
     node: str | None = None
+    unknown: tuple[str, ...] = ()
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -139,7 +143,7 @@ class Block(msgspec.Struct, frozen=True):
             node=self.node,
         )
         held = sum(entry.hold is not None for entry in self.entries.values())
-        borrowed = sum(entry.node is not None for entry in self.entries.values())
+        borrowed = sum(entry.node is not None and entry.hold is None for entry in self.entries.values())
         metadata = UntrackedMetadata(
             name=self.key.name,
             resource_version=self.version or "",
@@ -189,7 +193,7 @@ def block_key(name: str) -> BlockKey | None:
 
 def has_allocations(item: AddressBlockObject) -> bool:
     """Returns whether the block in an object has an allocated address. Tolerates otherwise invalid content."""
-    return any(len(line.split()) < _HELD for line in item.spec.addresses.splitlines())
+    return any(len(_times(line.split()[2:])) < _TIMES for line in item.spec.addresses.splitlines())
 
 
 def _has_unknown(item: Document, spec: BlockSpec) -> bool:
@@ -229,16 +233,25 @@ def _decode_lines(lines: str, key: BlockKey, *, now: float) -> dict[int, Address
 def _encode_line(address: str, entry: AddressEntry) -> str:
     node = () if entry.node is None else (_AT + entry.node,)
     # repr of a float survives the round trip exactly.
-    return " ".join((address, entry.owner, *node, *map(repr, entry.hold or ()))) + "\n"
+    return " ".join((address, entry.owner, *map(repr, entry.hold or ()), *node, *entry.unknown)) + "\n"
 
 
 def _decode_line(line: str, *, now: float) -> tuple[str, AddressEntry]:
     address, owner, *rest = line.split()
     if not rest:
         return address, AddressEntry(owner)
-    if rest[0].startswith(_AT):
-        (at_node,) = rest
-        return address, AddressEntry(owner, node=at_node.removeprefix(_AT))
-    since, until = map(float, rest)
+    unknown = tuple(field for field in rest if _ASSIGNS in field)
+    nodes = [field.removeprefix(_AT) for field in rest if field.startswith(_AT) and _ASSIGNS not in field]
+    times = [float(field) for field in _times(rest)]
+    if len(nodes) > 1 or len(times) not in (0, _TIMES):
+        raise ValueError(f"addresses: {line[:_MAX_QUOTED]!r} is not an address with its owner")
+    return address, AddressEntry(owner, _hold(*times, now=now) if times else None, nodes[0] if nodes else None, unknown)
+
+
+def _times(fields: list[str]) -> list[str]:
+    return [field for field in fields if not field.startswith(_AT) and _ASSIGNS not in field]
+
+
+def _hold(since: float, until: float, *, now: float) -> Hold:
     ahead = max(0.0, since - now)  # of another manager's clock; without this an address could stay held for years
-    return address, AddressEntry(owner, Hold(since - ahead, until - ahead))
+    return Hold(since - ahead, until - ahead)

@@ -44,9 +44,10 @@ class ChangeSet:
         before = self.cache.entry(key)
         self._record(key, before, self.cache.allocate(key, owner, node=node, at=self.now))
 
-    def release(self, key: AddressKey, *, hold: float) -> None:
+    def release(self, key: AddressKey, *, hold: float, node: str | None = None) -> None:
         """Releases the address and holds it for `hold` seconds, or for less if it is held already. Idempotent.
 
+        `node`: where it may still be in use, if that is known.
         Nothing is released in an invalid block: once that is recovered, only what virtual machines have is allocated.
         """
         entry = self.cache.entry(key)
@@ -54,8 +55,8 @@ class ChangeSet:
             return
         until = self.now + hold
         if entry.hold is not None:
-            until = min(entry.hold.until, until)
-        self._put(key, AddressEntry(entry.owner, Hold(self.now, until)) if until > self.now else None)
+            until, node = min(entry.hold.until, until), entry.node
+        self._put(key, AddressEntry(entry.owner, Hold(self.now, until), node) if until > self.now else None)
 
     def hold(self, key: AddressKey, owner: str, *, seconds: float) -> None:
         """Holds a free address as if this owner had released it."""

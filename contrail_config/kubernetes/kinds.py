@@ -134,8 +134,9 @@ class BlockSpec(ConfigObject, frozen=True):
     """64 addresses of a network from `first` on; `addresses` has one line for each address that is not free.
 
     `node` is set if the network is routed by block: the node to which the block belongs. A line has the address and its
-    owner. For a borrowed address, whose owner is on another node, `@` and that node follow; for a held address, the
-    start and the end of the hold, in seconds since the epoch.
+    owner. For a held address, the start and the end of the hold follow, in seconds since the epoch. `@` and a node
+    follow a borrowed address, whose owner is on that node, and a held one that may still be in use there. Releases
+    ignore and preserve further fields of the form `key=value`.
     """
 
     network: str

@@ -43,7 +43,7 @@ from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, no
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import Watcher
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, T_co, WatchStart
+from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, T_co, WatchStart
 
 log = logging.getLogger(__name__)
 
@@ -139,8 +139,10 @@ class KubernetesStore:
         """
         with self._mapping_errors(f"virtual machine {uuid}"):
             self._lost.check()  # the next leader recovers addresses, and their holds, from the virtual machines
-            interfaces = await self._virtual_machines.delete(uuid)
-            await self._release(dict.fromkeys(interfaces, ()), hold=hold)
+            deleted = await self._virtual_machines.delete(uuid)
+            if deleted is not None:
+                node = deleted.node if hold > DEFAULT_HOLD else None  # else nothing ends the hold earlier
+                await self._release(dict.fromkeys(deleted.interfaces, ()), hold=hold, node=node)
             self._virtual_machines.forget(uuid)  # last: a retry after a failure still needs the interfaces
 
     async def virtual_machine(self, uuid: str) -> VirtualMachine:
@@ -191,8 +193,8 @@ class KubernetesStore:
             await self._sync_addresses()
             return await self._committer.execute(ListOwners())
 
-    async def held_owners(self) -> dict[str, str]:
-        """Network uuid by interface uuid, for interfaces that have no address but still a held one."""
+    async def held_owners(self) -> dict[str, HeldAddress]:
+        """By interface uuid, for interfaces that have no address but one that is held on a known node."""
         with self._mapping_errors("addresses"):
             await self._sync_addresses()
             return await self._committer.execute(ListHeldOwners())
@@ -276,9 +278,9 @@ class KubernetesStore:
         await self._block_informer.close()
         await self._networks.informer.close()
 
-    async def _release(self, owners: Mapping[str, Collection[str]], *, hold: float) -> None:
+    async def _release(self, owners: Mapping[str, Collection[str]], *, hold: float, node: str | None = None) -> None:
         await self._sync_addresses()
-        for uuid in await self._committer.execute(Release(owners, hold)):
+        for uuid in await self._committer.execute(Release(owners, hold, node)):
             await self._networks.delete_retired(uuid)
 
     async def _sync_addresses(self) -> None:

@@ -5,6 +5,7 @@ deleted the object, and an object whose write got no response is found. A locati
 deleted, or, if it could not be written, until its addresses are released.
 """
 
+import sys
 from typing import Final, NamedTuple
 
 from contrail_config.kubernetes.node_buckets import NODE_BUCKETS
@@ -15,13 +16,14 @@ _SHARED: Final[dict[tuple[str, ...], tuple[str, ...]]] = {(bucket,): (bucket,) f
 
 
 class Location(NamedTuple):
-    """Buckets that may have the object, name and interfaces of the virtual machine.
+    """Buckets that may have the object, name, node and interfaces of the virtual machine.
 
     More than one bucket while it moves, the new one first. `confirmed`: it was read, or its write got a response.
     """
 
     buckets: tuple[str, ...]
     name: str
+    node: str
     interfaces: tuple[str, ...]
     confirmed: bool
 
@@ -50,7 +52,9 @@ class VirtualMachineLocations:
         """Sets the location of a virtual machine, in place of an earlier one."""
         buckets = _SHARED.get(buckets, buckets)
         interfaces = tuple(interface.uuid for interface in virtual_machine.interfaces)
-        self._locations[virtual_machine.uuid] = Location(buckets, virtual_machine.name, interfaces, confirmed)
+        self._locations[virtual_machine.uuid] = Location(
+            buckets, virtual_machine.name, sys.intern(virtual_machine.node), interfaces, confirmed
+        )
         self._uuids[virtual_machine.name] = virtual_machine.uuid
         for interface in interfaces:
             self._owner_of[interface] = virtual_machine.uuid

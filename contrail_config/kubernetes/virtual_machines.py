@@ -37,7 +37,7 @@ from contrail_config.kubernetes.kinds import (
 from contrail_config.kubernetes.node_buckets import NAMESPACES, bucket_namespace, is_node_bucket, node_bucket
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.kubernetes.validated import VALIDATED_VIRTUAL_MACHINES, valid_virtual_machine
-from contrail_config.kubernetes.virtual_machine_locations import VirtualMachineLocations
+from contrail_config.kubernetes.virtual_machine_locations import Location, VirtualMachineLocations
 from contrail_config.objects import VirtualMachine, virtual_machine_name
 
 log = logging.getLogger(__name__)
@@ -110,8 +110,8 @@ class VirtualMachineClient:
             await self.put(each)
         return stored.complete + stored.pending
 
-    async def delete(self, uuid: str) -> tuple[str, ...]:
-        """Deletes the virtual machine and returns the uuids of its interfaces. Idempotent until `forget`."""
+    async def delete(self, uuid: str) -> Location | None:
+        """Deletes the virtual machine and returns where it was, if that is known. Idempotent until `forget`."""
         if self._locations.get(uuid) is None:
             await self._find(uuid)
         location = self._locations.get(uuid)
@@ -119,7 +119,7 @@ class VirtualMachineClient:
             with attempt:
                 for bucket in location.buckets if location else ():
                     await self._delete_from(bucket, uuid)
-        return location.interfaces if location else ()
+        return location
 
     def forget(self, uuid: str) -> None:
         """Removes the virtual machine from the cache, after its addresses were released."""

@@ -1,10 +1,10 @@
 """Interfaces of deleted virtual machines whose ports may still be plugged: their addresses are on a long hold.
 
 Kept so that the hold can be shortened once the node reports the port unplugged, and no longer than the hold lasts. The
-report of another node does not count. Interfaces that an earlier manager deleted are loaded from the store, which does
-not know their node: any node may report these. An interface without an entry has a virtual
-machine, or is unknown. An interface with an entry may exist again, if a source sent its pod again: then shortening
-affects only its former addresses.
+report of another node does not count. Interfaces that an earlier manager deleted are loaded from the store. An
+interface without an entry has a virtual machine, or is unknown, or nobody knows on which node it was: its hold lasts to
+its end. An interface with an entry may exist again, if a source sent its pod again: then shortening affects only its
+former addresses.
 """
 
 from collections import OrderedDict
@@ -33,7 +33,7 @@ class HeldPorts:
     def add(self, interfaces: Iterable[tuple[str, str]], *, node: str | None) -> None:
         """Adds interfaces of a node, each with its network's uuid, whose virtual machine was deleted now or recently.
 
-        `node` is None if it is unknown.
+        `node` is None if there is only one.
         """
         self._expire()
         until = self._clock() + UNPLUGGED_HOLD

@@ -232,7 +232,8 @@ class PodController:
         return record is not None and record.assignment is not None and network_uuid in record.assignment.networks
 
     async def _load_held_ports(self) -> None:
-        self.held_ports.add((await self._store.held_owners()).items(), node=None)
+        for vmi_uuid, held in (await self._store.held_owners()).items():
+            self.held_ports.add([(vmi_uuid, held.network_uuid)], node=held.node)
 
     def _load(self, vm: VirtualMachine) -> bool:
         """Adds a virtual machine to the record of its pod's name; returns False if it is there or will be."""

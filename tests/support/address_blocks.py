@@ -40,5 +40,5 @@ def _read(network: str, line: str) -> BlockEntry:
         case [node]:
             assert node.startswith("@")
             return BlockEntry(network, address, owner, None, node[1:])
-    since, until = map(float, rest)
+    since, until = map(float, rest[:2])  # the node where the address was may follow
     return BlockEntry(network, address, owner, until - since)

@@ -35,8 +35,9 @@ def blocks(draw: st.DrawFn) -> Block:
     family, width = draw(st.sampled_from([(4, 32), (6, 128)]))
     first = draw(st.integers(0, 2**width - 64)) // 64 * 64
     owners = st.uuids().map(str)
-    allocated = st.builds(AddressEntry, owners, st.none(), st.none() | nodes)
-    held = st.builds(AddressEntry, owners, st.builds(Hold, times, times), st.none())
+    unknown = st.sampled_from([(), ("a=1",), ("a=1", "b=@2")])
+    allocated = st.builds(AddressEntry, owners, st.none(), st.none() | nodes, unknown)
+    held = st.builds(AddressEntry, owners, st.builds(Hold, times, times), st.none() | nodes, unknown)
     entries = draw(st.dictionaries(st.integers(first, first + 63), allocated | held))
     last_allocated = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
     return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_allocated, draw(st.none() | nodes))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from contrail_config.errors import InUseError
 from contrail_config.objects import VirtualNetwork
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -43,6 +44,22 @@ async def test_they_survive_an_allocation_and_a_release(
         assert merge(block(server), NEWER) == block(server)
         await manager.release([owner])
         assert merge(block(server), NEWER) == block(server)
+
+
+async def test_those_of_an_address_survive_an_allocation_beside_it(
+    open_manager: OpenManager, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    first, second = new_owner(), new_owner()
+    lines = f"10.1.0.2 {first} @node-1 zone=a\n10.1.0.3 {second} 1.0 99999999999.0 @node-1 since=b zone=c\n"
+    server.storage.put(BLOCK_KIND, merge(block(server), {"spec": {"addresses": lines}}))
+    manager = await open_manager()
+    assert await manager.address_owners() == {first}
+    assert await allocate_one(manager, network) == "10.1.0.4"
+    kept = [line.split() for line in block(server)["spec"]["addresses"].splitlines()]
+    assert kept[0] == ["10.1.0.2", first, "@node-1", "zone=a"]
+    assert (kept[1][:2], kept[1][4:]) == (["10.1.0.3", second], ["@node-1", "since=b", "zone=c"])
+    with pytest.raises(InUseError):
+        await manager.delete_network(network.uuid)
 
 
 async def test_they_survive_a_write_of_a_manager_that_did_not_know_them(

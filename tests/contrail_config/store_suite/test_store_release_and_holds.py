@@ -157,11 +157,15 @@ async def test_held_owners_are_listed_until_the_hold_expires(
     virtual_machine = await start_pod(store, [network])
     assert await store.held_owners() == {}
     await store.delete_virtual_machine(virtual_machine.uuid, hold=UNPLUGGED_HOLD)
-    assert await store.held_owners() == {virtual_machine.interfaces[0].uuid: network.uuid}
+    held = await store.held_owners()
+    assert {owner: each.network_uuid for owner, each in held.items()} == {
+        virtual_machine.interfaces[0].uuid: network.uuid
+    }
+    assert {each.node for each in held.values()} <= {virtual_machine.node, None}
     await store.close()
     reopened = await open_store()
     clock.advance(UNPLUGGED_HOLD - 1)
-    assert await reopened.held_owners() == {virtual_machine.interfaces[0].uuid: network.uuid}
+    assert await reopened.held_owners() == held
     clock.advance(1)
     assert await reopened.held_owners() == {}
 

@@ -227,6 +227,21 @@ class TestAnotherManager:
             await unplugged(node, uid)
             await eventually(lambda: hold(server, uid) == SHORT)
 
+    async def test_the_report_of_another_node_does_not_shorten_a_hold_of_an_earlier_manager(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, client: KubeClient, node: NodeReports
+    ) -> None:
+        async with managed():
+            uid, other = await started(objects, server), await started(objects, server, "web-1")
+            for name in ("web-0", "web-1"):
+                objects.remove_pod(name)
+            await held(server, uid)
+            await held(server, other)
+        async with managed():
+            await unplugged(NodeReports(client, "node-2"), uid)
+            await unplugged(node, other)
+            await eventually(lambda: hold(server, other) == SHORT)
+            assert hold(server, uid) == LONG
+
     async def test_a_report_written_while_no_manager_ran_shortens_the_hold(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, node: NodeReports
     ) -> None:
@@ -247,14 +262,19 @@ class TestAnotherManager:
         async with managed():
             assert await held(server, uid) == LONG
 
-    async def test_the_hold_is_long_also_if_the_virtual_machine_was_deleted_too(
+    async def test_no_report_shortens_the_hold_if_the_virtual_machine_was_deleted_too(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, node: NodeReports
     ) -> None:
+        """Nobody knows any more on which node the pod was."""
         async with managed():
-            uid = await started(objects, server)
-        objects.remove_pod("web-0")
+            uid, other = await started(objects, server), await started(objects, server, "web-1")
+        for name in ("web-0", "web-1"):
+            objects.remove_pod(name)
         remove_virtual_machine(server, "web-0")
         async with managed():
             assert await held(server, uid) == LONG
-            await unplugged(node, uid)
-            await eventually(lambda: hold(server, uid) == SHORT)
+            assert await held(server, other) == LONG
+            reported = (interface_uuid(uid, 0), interface_uuid(other, 0))
+            await node.write(NodeReport("2026-11-21T12:00:00Z", "node-1", unplugged=reported))
+            await eventually(lambda: hold(server, other) == SHORT)
+            assert hold(server, uid) == LONG
