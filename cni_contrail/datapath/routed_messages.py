@@ -43,7 +43,7 @@ _UP = 0x1
 _IFLA_ADDRESS, _IFLA_AF_SPEC = 1, 26
 _IFLA_INET_CONF = 1
 _IFLA_INET6_CONF, _IFLA_INET6_ADDR_GEN_MODE = 2, 8
-_FORWARDING, _RP_FILTER, _ARP_IGNORE = 1, 8, 19  # IPV4_DEVCONF_...
+_FORWARDING, _RP_FILTER, _ARP_FILTER, _ARP_IGNORE = 1, 8, 13, 19  # IPV4_DEVCONF_...
 _ACCEPT_RA, _DISABLE_IPV6 = 3, 26  # DEVCONF_... of IPv6
 _NO_ADDRESS = b"\1"  # IN6_ADDR_GEN_MODE_NONE
 _IFA_LOCAL, _IFA_ADDRESS, _IFA_FLAGS = 2, 1, 8
@@ -57,15 +57,17 @@ _METRIC: dict[int, int] = {socket.AF_INET: 0, socket.AF_INET6: 1024}
 _BITS: dict[int, int] = {socket.AF_INET: 32, socket.AF_INET6: 128}
 
 
-def _ipv4_settings(forwarding: int, arp_ignore: int) -> bytes:
-    values = number(_FORWARDING, forwarding) + number(_RP_FILTER, 1) + number(_ARP_IGNORE, arp_ignore)
+def _ipv4_settings(*, forwarding: int, arp_filter: int, arp_ignore: int) -> bytes:
+    values = number(_FORWARDING, forwarding) + number(_RP_FILTER, 1)
+    values += number(_ARP_FILTER, arp_filter) + number(_ARP_IGNORE, arp_ignore)
     return nested(socket.AF_INET, nested(_IFLA_INET_CONF, values))
 
 
 _WITHOUT_IPV6_ADDRESS = nested(socket.AF_INET6, attribute(_IFLA_INET6_ADDR_GEN_MODE, _NO_ADDRESS))
-_ROUTED = nested(_IFLA_AF_SPEC, _ipv4_settings(1, 1))
-_ROUTED_WITH_IPV6 = nested(_IFLA_AF_SPEC, _ipv4_settings(1, 1), _WITHOUT_IPV6_ADDRESS)
-_ISOLATED = nested(_IFLA_AF_SPEC, _ipv4_settings(0, 8))
+_ROUTED_IPV4 = _ipv4_settings(forwarding=1, arp_filter=1, arp_ignore=1)
+_ROUTED = nested(_IFLA_AF_SPEC, _ROUTED_IPV4)
+_ROUTED_WITH_IPV6 = nested(_IFLA_AF_SPEC, _ROUTED_IPV4, _WITHOUT_IPV6_ADDRESS)
+_ISOLATED = nested(_IFLA_AF_SPEC, _ipv4_settings(forwarding=0, arp_filter=0, arp_ignore=8))
 
 
 class Settings(NamedTuple):
@@ -75,6 +77,7 @@ class Settings(NamedTuple):
     is_up: bool
     forwarding: int
     rp_filter: int
+    arp_filter: int
     arp_ignore: int
     ipv6: bool
     accept_ra: int
@@ -100,10 +103,13 @@ class HostRoute(NamedTuple):
 def desired_settings(*, ipv6: bool) -> Settings:
     """Returns the settings of a routed port.
 
-    rp_filter 1: only sources whose route is this link. arp_ignore 1: an answer only for the link's own address, the
-    gateway's, and not for other addresses of the node.
+    rp_filter 1: only sources whose route is this link. arp_filter 1: the same for senders of ARP requests, also where
+    the node has rp_filter 2 for all links, so that a pod cannot fill the node's table of neighbours. arp_ignore 1: an
+    answer only for the link's own address, the gateway's, and not for other addresses of the node.
     """
-    return Settings(mac=GATEWAY_MAC, is_up=True, forwarding=1, rp_filter=1, arp_ignore=1, ipv6=ipv6, accept_ra=0)
+    return Settings(
+        mac=GATEWAY_MAC, is_up=True, forwarding=1, rp_filter=1, arp_filter=1, arp_ignore=1, ipv6=ipv6, accept_ra=0
+    )
 
 
 def set_host_end(port: LinkRef, mac: str, *, ipv6: bool) -> NetlinkRequest:
@@ -136,6 +142,7 @@ def parse_settings(body: bytes) -> Settings:
         # The array of IPv4 begins with number 1, that of IPv6 with number 0.
         forwarding=_entry(conf, _FORWARDING - 1),
         rp_filter=_entry(conf, _RP_FILTER - 1),
+        arp_filter=_entry(conf, _ARP_FILTER - 1),
         arp_ignore=_entry(conf, _ARP_IGNORE - 1),
         ipv6=bool(conf6) and _entry(conf6, _DISABLE_IPV6) == 0,
         accept_ra=_entry(conf6, _ACCEPT_RA),

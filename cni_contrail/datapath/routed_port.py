@@ -38,6 +38,8 @@ from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of
 from cni_contrail.link.message import NetlinkRequest
 
+_ATTEMPTS = 10
+
 
 def connect_routed(port: RoutedPort, masquerade: Masquerade | None, *, sysctl_dir: str = "/proc/sys") -> None:
     """Connects a port whose host end exists in the calling thread's network namespace. Idempotent.
@@ -128,19 +130,22 @@ def _wait(kernel: RouteSocket, end: LinkRef, pending: set[bytes | None]) -> None
 def _add_elements(
     filters: NftablesSocket, elements: Iterable[tuple[str, bytes]], masquerade: Masquerade | None
 ) -> None:
+    """Adds elements, to a new table if there is none."""
     requests = routed_rules.add_elements(elements)
-    try:
-        filters.commit(requests)
-    except KernelError as error:
-        if error.errno != errno.ENOENT:
-            raise
-        _create_table(filters, masquerade)
-        filters.commit(requests)
+    # Others make the table at the same time, and the reconciler removes it with the last port that it knows.
+    for _ in range(_ATTEMPTS):
+        if _tried(filters, requests, unless=errno.ENOENT):
+            return
+        if _tried(filters, [*routed_rules.create_table(masquerade), *requests], unless=errno.EEXIST):
+            return
+    raise LinkError(f"table {routed_rules.TABLE.name}: made and removed by others during each of {_ATTEMPTS} attempts")
 
 
-def _create_table(filters: NftablesSocket, masquerade: Masquerade | None) -> None:
+def _tried(filters: NftablesSocket, requests: Sequence[NetlinkRequest], *, unless: int) -> bool:
     try:
-        commit(filters, routed_rules.create_table(masquerade), routed_rules.MODULES)
+        commit(filters, requests, routed_rules.MODULES)
     except KernelError as error:
-        if error.errno != errno.EEXIST:  # made by another process meanwhile
+        if error.errno != unless:
             raise
+        return False
+    return True

@@ -5,7 +5,7 @@ from hypothesis import strategies as some
 
 from cni_contrail.datapath.desired import RoutedPort
 from cni_contrail.datapath.routed_entries import LinkAddress, RoutedEntries, entries_of
-from cni_contrail.datapath.routed_messages import Settings, desired_settings
+from cni_contrail.datapath.routed_messages import desired_settings
 from cni_contrail.datapath.routed_plan import RoutedPlan, plan
 
 LINKS = ["tap1", "tap2", "tap3", "tap4"]
@@ -14,7 +14,11 @@ addresses = some.sampled_from([f"10.0.0.{digit}" for digit in range(4)] + [f"fd0
 macs = some.sampled_from([f"02:00:00:00:00:0{digit}" for digit in range(3)])
 link_addresses = some.builds(LinkAddress, links, addresses)
 settings = some.sampled_from(
-    [desired_settings(ipv6=True), desired_settings(ipv6=False), Settings("02:00:00:00:00:99", True, 0, 1, 8, False, 0)]
+    [
+        desired_settings(ipv6=True),
+        desired_settings(ipv6=False),
+        desired_settings(ipv6=True)._replace(mac="02:00:00:00:00:99", forwarding=0),
+    ]
 )
 states = some.builds(
     RoutedEntries,

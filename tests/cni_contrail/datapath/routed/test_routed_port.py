@@ -1,8 +1,12 @@
 """Tests of connecting a routed port: who reaches whom, and what stays mute."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from cni_contrail.datapath.desired import Masquerade
+from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.link.errors import LinkError, SysctlError
 from tests.cni_contrail.datapath.routed.conftest import GATEWAYS, NODE_OUTSIDE, OUTSIDE, RoutedNode, RoutedPod
 from tests.support.echo import reaches
@@ -86,11 +90,27 @@ def test_reverse_path_filtering_is_strict_on_the_host_end(node: RoutedNode, pair
 
 
 def test_a_connected_port_receives_solicitations_for_its_gateway_at_once(node: RoutedNode) -> None:
+    """Also if the kernel worker that makes it receive them is late, as other links are created."""
     solicited_node = "ff0200000000000000000001ff000001"
-    for number in range(2, 22):
-        node.connect(node.add_pod(number))
-        groups = [line.split() for line in node.run("cat", "/proc/net/igmp6").splitlines()]
-        assert solicited_node in [group for _, link, group, *_ in groups if link == f"tap{number}"]
+    ended = threading.Event()
+
+    def keep_the_kernel_busy() -> None:
+        while not ended.is_set():
+            node.outside.ip("link", "add", "busy", "type", "veth", "peer", "name", "peer")
+            node.outside.ip("link", "delete", "busy")
+
+    with ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(keep_the_kernel_busy)
+        try:
+            for number in range(2, 22):
+                pod = node.add_pod(number)
+                with node.namespace.inside(), open("/proc/thread-self/net/igmp6", encoding="ascii") as file:
+                    connect_routed(pod.port, node.masquerade)
+                    groups = [line.split() for line in file]
+                assert solicited_node in [group for _, link, group, *_ in groups if link == f"tap{number}"]
+        finally:
+            ended.set()
+        busy.result(timeout=30)
 
 
 def test_connecting_again_changes_nothing(node: RoutedNode, pair: Pair) -> None:

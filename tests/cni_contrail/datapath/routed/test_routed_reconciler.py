@@ -1,5 +1,7 @@
 """Tests of the reconciler of routed ports: drift, foreign objects, removal, and no packet lost."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ DAMAGE = [
     ["sysctl", "-w", "net.ipv4.conf.tap2.forwarding=0"],
     ["sysctl", "-w", "net.ipv4.conf.tap2.rp_filter=0"],
     ["sysctl", "-w", "net.ipv4.conf.tap2.arp_ignore=8"],
+    ["sysctl", "-w", "net.ipv4.conf.tap2.arp_filter=0"],
     ["sysctl", "-w", "net.ipv6.conf.tap2.disable_ipv6=1"],
     ["sysctl", "-w", "net.ipv6.conf.tap2.accept_ra=2"],
     ["sysctl", "-w", "net.ipv4.ip_forward=0"],
@@ -282,6 +285,32 @@ def test_a_port_that_is_connected_during_a_reconciliation_stays_connected(
     assert len(states) == 2
     assert '"tap3" . 10.8.0.3' in node.run("nft", "list", "table", "inet", "contrail")
     assert reaches(second.namespace, OUTSIDE[0])
+
+
+def test_ports_that_are_connected_while_older_states_are_reconciled_stay_connected(node: RoutedNode) -> None:
+    states = [node.desired()]
+    ended = threading.Event()
+
+    def reconcile_older_states() -> None:
+        with node.namespace.inside():
+            while not ended.is_set():
+                for state in states[-2:]:
+                    reconcile_routed(state)
+
+    with ThreadPoolExecutor(1) as pool:
+        older = pool.submit(reconcile_older_states)
+        try:
+            for number in range(10, 30):
+                node.connect(node.add_pod(number))
+                if number % 5 == 0:
+                    states.append(node.desired())
+        finally:
+            ended.set()
+        older.result(timeout=30)
+    for pod in node.pods:
+        assert reaches(pod.namespace, OUTSIDE[0])
+        assert reaches(node.namespace, pod.ipv6)
+    assert node.reconcile().changes == 0
 
 
 class Killed(BaseException):

@@ -106,6 +106,19 @@ def test_neighbour_solicitations_from_others_leave_no_trace(
     assert OTHER_LINK_LOCAL not in known
 
 
+def test_arp_requests_from_others_leave_no_trace_where_the_node_filters_loosely(
+    node: RoutedNode, pair: Pair, wires: tuple[PacketSocket, PacketSocket]
+) -> None:
+    node.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=2")  # of both values the higher one applies
+    pod = pair[0]
+    for sender in (FREE_IPV4, pair[1].ipv4, OUTSIDE[0]):
+        message = frames.arp(frames.REQUEST, pod.port.mac, sender, "00:00:00:00:00:00", GATEWAYS[0])
+        wires[0].send(frames.ethernet(pod.port.mac, frames.BROADCAST, frames.ARP, message))
+    pod.namespace.ip("neighbour", "flush", "all")
+    assert reaches(pod.namespace, GATEWAYS[0])
+    assert node.run("ip", "-4", "neighbour", "show", "dev", "tap2").count("lladdr") == 1
+
+
 def test_duplicate_address_detection_of_a_pod_is_not_counted(
     node: RoutedNode, pair: Pair, wires: tuple[PacketSocket, PacketSocket]
 ) -> None:
