@@ -18,6 +18,9 @@ ATTEMPTS: dict[str, Any] = {
     "state-dir": "/etc",
     "config-dir": "/etc",
     "sysctl-dir": "/tmp",
+    "netns-dir": "/tmp",
+    "vif-type": "macvlan",
+    "parent-interface": "lo",
     "log-file": "/etc/passwd",
     "agent-socket": "/tmp/mine.sock",
     "vrouter-ip": "192.0.2.1",
@@ -33,7 +36,7 @@ NUMBERS = {key: number for number, key in enumerate(ATTEMPTS)}
 def defined(cluster: Cluster) -> None:
     for key, value in ATTEMPTS.items():
         config = {"cniVersion": "1.0.0", "type": NETWORK, "contrail": {key: value}}
-        cluster.add_nad(f"demo/try-{key}", config, cidr=f"10.3{NUMBERS[key]}.0.0/24")
+        cluster.add_nad(f"demo/try-{key}", config, cidr=f"10.{50 + NUMBERS[key]}.0.0/24")
     allowed = {"cniVersion": "1.0.0", "type": NETWORK, "contrail": {"mtu": 1400, "nad": "demo/allowed"}}
     cluster.add_nad("demo/allowed", allowed, cidr="10.40.0.0/24")
 
