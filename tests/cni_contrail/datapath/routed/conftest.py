@@ -1,5 +1,6 @@
 """A node with routed pods and a host outside, in namespaces of their own."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -23,10 +24,11 @@ BEHIND_OTHERS = 0x7FFFFFFF
 
 
 class RoutedPod(NamedTuple):
-    """A pod's namespace with `eth0`, and its port on the node."""
+    """A pod's namespace with `eth0`, its port on the node, and the plan by which both were made."""
 
     namespace: Netns
     port: RoutedPort
+    plan: InterfacePlan
 
     @property
     def ipv4(self) -> str:
@@ -81,7 +83,8 @@ class RoutedNode:
         netns = open_netns(namespace.path)
         with self.namespace.inside():
             make_interfaces(netns, [plan])
-        pod = RoutedPod(namespace, port)
+        os.close(netns)
+        pod = RoutedPod(namespace, port, plan)
         self.pods.append(pod)
         return pod
 

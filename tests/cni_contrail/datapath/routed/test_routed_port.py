@@ -1,5 +1,6 @@
 """Tests of connecting a routed port: who reaches whom, and what stays mute."""
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,7 +8,9 @@ import pytest
 
 from cni_contrail.datapath.desired import Masquerade
 from cni_contrail.datapath.routed_port import connect_routed
+from cni_contrail.link.check import check_interfaces
 from cni_contrail.link.errors import LinkError, SysctlError
+from cni_contrail.link.netns import open_netns
 from tests.cni_contrail.datapath.routed.conftest import GATEWAYS, NODE_OUTSIDE, OUTSIDE, RoutedNode, RoutedPod
 from tests.support.echo import reaches
 
@@ -82,6 +85,14 @@ def test_the_host_end_answers_for_no_address_but_the_gateway(node: RoutedNode, p
     for address in (pair[1].ipv4, "10.8.0.99", "198.51.100.1", NODE_OUTSIDE[0]):
         pod.ip("route", "replace", f"{address}/32", "dev", "eth0")
         assert not reaches(pod, address, timeout=0.5)
+
+
+def test_check_accepts_a_connected_pod(node: RoutedNode, pair: Pair) -> None:
+    for pod in pair:
+        netns = open_netns(pod.namespace.path)
+        with node.namespace.inside():
+            assert check_interfaces(netns, [pod.plan]) == []
+        os.close(netns)
 
 
 def test_reverse_path_filtering_is_strict_on_the_host_end(node: RoutedNode, pair: Pair) -> None:
