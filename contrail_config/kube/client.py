@@ -32,7 +32,8 @@ DEADLINE = 30.0
 ATTEMPTS = 4
 
 PAGE_ATTEMPTS = 10
-"""Of one page: a list that is almost read is worth the whole deadline."""
+PAGE_DEADLINES = 3
+"""Of one page: a list that is almost read is worth more. An overloaded API server asks to wait for up to 32 s."""
 
 LONGER_PAGES = 4
 """Factor by which pages are longer after a list has expired, so that the next one ends in time."""
@@ -152,7 +153,10 @@ class KubeClient:
         return open_watch(self._transport, resource, selector, since=since, seconds=seconds)
 
     async def _page(self, request: ApiRequest) -> bytes:
-        return await self._retried(_TRANSIENT, self._transport.exchange, request, attempts=PAGE_ATTEMPTS)
+        exchange = self._transport.exchange
+        return await self._retried(
+            _TRANSIENT, exchange, request, attempts=PAGE_ATTEMPTS, deadline=PAGE_DEADLINES * self._deadline
+        )
 
     async def _all(self, resource: Resource[T], selector: Selector, *, length: int) -> list[T | UndecodableObject]:
         return [item async for page in self.pages(resource, selector, length=length) for item in page.items]
@@ -170,10 +174,11 @@ class KubeClient:
         request: ApiRequest,
         *,
         attempts: int = ATTEMPTS,
+        deadline: float | None = None,
     ) -> S:
         """Returns the result of the first attempt that does not raise one of `errors`, or of the last attempt."""
         # almost every request succeeds at once, so this path sets up no retry object of a library
-        give_up = asyncio.get_running_loop().time() + self._deadline
+        give_up = asyncio.get_running_loop().time() + (self._deadline if deadline is None else deadline)
         backoff = Backoff(first=0.2, longest=4.0)
         for _ in range(attempts - 1):
             try:

@@ -25,18 +25,20 @@ CODES = [429, 500, 503]
 
 
 class FailingLists(Faults):
-    """Rejects every tenth request for a page, in turn with each code."""
+    """Rejects every tenth request for a page, or another part of them, in turn with each code."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_of: int = 10, retry_after: int = 1) -> None:
         super().__init__()
         self._requests = itertools.count(1)
         self._codes = itertools.cycle(CODES)
+        self._one_of = one_of
+        self._retry_after = retry_after
 
     def check_rejections(self, verb: str) -> None:
         super().check_rejections(verb)
-        if verb == "list" and next(self._requests) % 10 == 0:
+        if verb == "list" and next(self._requests) % self._one_of == 0:
             self.rejected += 1
-            raise StatusError(next(self._codes), "", "on purpose", retry_after=1)
+            raise StatusError(next(self._codes), "", "on purpose", retry_after=self._retry_after)
 
 
 class ExpiringLists(Faults):
@@ -95,6 +97,17 @@ async def test_a_whole_list_repeats_the_page_that_failed(server: FakeApiServer, 
     pages = [page async for page in client.pages(CONFIG_MAPS, length=LENGTH)]
     assert sum(len(page.items) for page in pages) == OBJECTS
     assert len({page.resource_version for page in pages}) == 1
+    assert server.requests.count("list configmaps") == PAGES + server.faults.rejected
+
+
+@fast
+async def test_a_page_is_repeated_however_long_an_overloaded_server_asks_to_wait(
+    server: FakeApiServer, client: KubeClient
+) -> None:
+    """API priority and fairness asks for up to 32 s."""
+    server.faults = FailingLists(one_of=100, retry_after=32)
+    pages = [page async for page in client.pages(CONFIG_MAPS, length=LENGTH)]
+    assert sum(len(page.items) for page in pages) == OBJECTS
     assert server.requests.count("list configmaps") == PAGES + server.faults.rejected
 
 
