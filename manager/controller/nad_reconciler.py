@@ -158,6 +158,7 @@ class NadReconciler:
         try:
             await self._write(record, wanted, own)
         except ConflictError as error:  # somebody else created it, and the watch has not delivered that yet
+            self._dependents[wanted.fq_name].add(key)
             return await self._refuse(record, Reason.NETWORK_NAME_TAKEN, str(error))
         return served
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.errors import InUseError
+from contrail_config.errors import ConflictError, InUseError
 from contrail_config.objects import EventType, Route, Subnet, VirtualNetwork
 from contrail_config.store import Change, ChangeType
 from manager.configuration import ManagerConfiguration, NamespaceIsolation
@@ -319,6 +319,28 @@ class TestNetworksOfOthers:
         await running.store.put_network(self.network("10.9.0.0/24"))
         await running.apply(NET_A)
         assert await running.reasons(NET_A) == ["NetworkNameTaken"]
+
+    async def test_a_nad_gets_its_name_although_the_watch_delivered_the_other_network_late(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await running.send_list()
+
+        async def be_second(network: VirtualNetwork) -> VirtualNetwork:
+            raise ConflictError(f"network {network.name}: already exists")
+
+        with monkeypatch.context() as before_the_watch:
+            before_the_watch.setattr(running.store, "put_network", be_second)
+            await running.apply(NET_A)
+        await running.store.put_network(self.network("10.9.0.0/24"))
+        await running.catch_up()
+        await running.store.delete_network(uid_of("others", "network"))
+        await eventually(lambda: NET_A.key in running.manager.catalogue.nads and self.is_own(running))
+        await running.idle()
+        assert (await running.reasons(NET_A))[-1] == "NetworkCreated"
+
+    def is_own(self, running: RunningManager) -> bool:
+        network = running.manager.catalogue.networks.get(self.NAME)
+        return network is not None and network.nad == NET_A.key
 
     async def test_its_changes_apply_to_new_pods(self, running: RunningManager) -> None:
         await running.store.put_network(self.network())
