@@ -97,12 +97,15 @@ class Manager:
             store=store,
             recorder=self.recorder,
             requeue_dependents=self._requeue_dependents,
-            on_reconciled=self._nad_reconciled,
+            on_reconciled=self._networks_reconciled,
             pods_released=self._pods_released,
             namespace_network_deleted=self._namespace_network_deleted,
         )
         self.namespaces = NamespaceNetworks(
-            configuration=configuration, catalogue=self.catalogue, networks=self.nads.networks
+            configuration=configuration,
+            catalogue=self.catalogue,
+            networks=self.nads.networks,
+            on_reconciled=self._networks_reconciled,
         )
         self.pods = PodController(
             configuration=configuration,
@@ -114,7 +117,7 @@ class Manager:
             orphan_hold=orphan_hold,
             network_released=self.nads.networks.released,
             on_assigned=on_assigned,
-            unreconciled_nads=self.nads.unreconciled,
+            unreconciled_nads=self._unreconciled,
             clock=clock,
         )
         self._chores = WorkQueue(self._do_chore, limit=1, transient=StoreError)
@@ -179,8 +182,12 @@ class Manager:
     def _requeue_dependents(self, dependency: Dependency) -> None:
         self.pods.requeue_dependents(dependency)
 
-    def _nad_reconciled(self, key: str) -> None:
+    def _networks_reconciled(self, key: str) -> None:
+        """Takes a NAD as `namespace/name`, or a namespace."""
         self.pods.nad_waits.reconciled(key)
+
+    def _unreconciled(self, pod: Pod) -> list[str]:
+        return [*self.nads.unreconciled(pod), *self.namespaces.unreconciled(pod.namespace)]
 
     async def _pods_released(self, network_uuid: str) -> None:
         await self.pods.released_in(network_uuid)

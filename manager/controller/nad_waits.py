@@ -1,6 +1,7 @@
 """Pods that wait for NADs to be reconciled, before it is known whether they can be served.
 
-A pod waits for one reconciliation of each NAD that it names and that was queued when the pod came. Not for more: a NAD
+A pod waits for one reconciliation of each NAD that it names and that was queued when the pod came, and of its namespace
+if that gets a network of its own. Not for more: a NAD
 that changes all the time would hold it back forever. What the NADs' reconciliation results in, or that it fails, is no
 matter here: the pod is mapped then, and waits for what is missing in the pending index.
 """
@@ -9,7 +10,7 @@ from collections.abc import Callable, Collection
 
 
 class NadWaits:
-    """Pods and NADs by `namespace/name`. `requeue` queues a pod."""
+    """Pods and NADs by `namespace/name`, namespaces by name. `requeue` queues a pod."""
 
     def __init__(self, requeue: Callable[[str], None]) -> None:
         self._requeue = requeue

@@ -11,6 +11,7 @@ Not promised, unlike in Contrail: addresses that differ from those in the cluste
 """
 
 import logging
+from collections.abc import Callable
 
 import msgspec
 
@@ -31,9 +32,17 @@ _CONCURRENCY = 4
 
 
 class NamespaceNetworks:
-    """Follows the namespaces of the catalogue."""
+    """Follows the namespaces of the catalogue. `on_reconciled` is called with each name after a reconciliation."""
 
-    def __init__(self, *, configuration: ManagerConfiguration, catalogue: Catalogue, networks: NetworkTable) -> None:
+    def __init__(
+        self,
+        *,
+        configuration: ManagerConfiguration,
+        catalogue: Catalogue,
+        networks: NetworkTable,
+        on_reconciled: Callable[[str], None],
+    ) -> None:
+        self._on_reconciled = on_reconciled
         self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
         self._configuration = configuration
         self._catalogue = catalogue
@@ -43,6 +52,10 @@ class NamespaceNetworks:
         """Reconciles the namespace if it is isolated, or was."""
         if ISOLATION_KEY in self._catalogue.namespaces.get(namespace, {}) or self._own(namespace) is not None:
             self.queue.add(namespace)
+
+    def unreconciled(self, namespace: str) -> list[str]:
+        """Returns the namespace if it is queued: its pods wait for its network."""
+        return [namespace] if namespace in self.queue else []
 
     def sweep(self) -> None:
         """Retires networks of namespaces that do not exist; to be called once the source has listed everything."""
@@ -59,6 +72,12 @@ class NamespaceNetworks:
         self.queue.add(namespace)
 
     async def _reconcile(self, namespace: str) -> None:
+        try:
+            await self._reconcile_once(namespace)
+        finally:
+            self._on_reconciled(namespace)  # after a failure too, which is retried later
+
+    async def _reconcile_once(self, namespace: str) -> None:
         await self._networks.restore_if_deleted(isolated_network_name(self._configuration.cluster_name, namespace))
         own = self._own(namespace)
         try:

@@ -50,7 +50,7 @@ class OnAssigned(Protocol):
 
 
 UnreconciledNads = Callable[[Pod], Collection[str]]
-"""Returns the NADs that a pod names, as `namespace/name`, and that are queued."""
+"""Returns the NADs that a pod names, as `namespace/name`, and its namespace, as far as they are queued."""
 
 
 class PodReconciler:

@@ -26,6 +26,14 @@ async def test_pods_of_an_isolated_namespace_have_its_network_at_index_0(running
     assert await running.reasons(pod) == ["InterfacesAssigned"]
 
 
+async def test_a_pod_that_comes_with_its_namespace_waits_without_a_warning(running: RunningManager) -> None:
+    pod = make_pod()
+    await running.send_list()
+    await running.send(Applied(ISOLATED), Applied(pod))
+    assert (await running.vm(pod)).interfaces[0].network == NAME
+    assert await running.reasons(pod) == ["InterfacesAssigned"]
+
+
 async def test_the_network_is_like_the_cluster_pod_network(start: Start) -> None:
     settings = PodNetworkSettings(subnets=("10.40.0.0/16", "fd00:40::/64"), dns=("10.40.0.10",), mtu=1400)
     running = await start(configuration=ManagerConfiguration(pod_network=settings))
