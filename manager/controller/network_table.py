@@ -94,13 +94,18 @@ class NetworkTable:
 
     async def _restore(self, network: VirtualNetwork) -> None:
         """Does nothing if it exists: the watch may report the deletion of a predecessor late."""
-        try:
-            kept = await self._store.put_network(network)
-        except ConflictError as error:  # its number may have been given to another network meanwhile
-            kept = await self._store.put_network(msgspec.structs.replace(network, vni=0))
-            log.warning("network %s: restored with vni %d: %s", network.name, kept.vni, error)
+        kept = await self._put_perhaps_deleted(network)
         self._note(kept)
         self._on_change(kept.fq_name)
+
+    async def _put_perhaps_deleted(self, network: VirtualNetwork) -> VirtualNetwork:
+        """Writes a network whose number may have been given to another one, if it was deleted meanwhile."""
+        try:
+            return await self._store.put_network(network)
+        except ConflictError as error:
+            kept = await self._store.put_network(msgspec.structs.replace(network, vni=0))
+            log.warning("network %s: restored with vni %d: %s", network.name, kept.vni, error)
+            return kept
 
     def unconfirmed(self, name: FqName) -> VirtualNetwork | None:
         """Returns an own network that the store may hold although its answer was lost."""
@@ -113,7 +118,8 @@ class NetworkTable:
         # Until the deletion is confirmed: another manager may have created the network again.
         self._unconfirmed[network.fq_name] = retired
         # Stored as retired before the deletion is tried: a manager that is killed in between leaves it closed.
-        await self._store.put_network(retired)
+        retired = await self._put_perhaps_deleted(retired)
+        self._note(retired)
         while not await self._delete(network):
             if network.fq_name in self._networks:
                 self._unconfirmed.pop(network.fq_name, None)

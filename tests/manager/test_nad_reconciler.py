@@ -16,6 +16,7 @@ from tests.manager.conftest import Start
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference, uid_of
 from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import RunningManager
+from tests.support.virtual_networks import make_network
 
 NET_A = make_nad("net-a", cidr="10.1.0.0/16")
 WIDER = make_nad("net-a", cidr="10.0.0.0/15")
@@ -284,6 +285,24 @@ class TestRecreation:
         await running.send(Gone(old), Gone(NET_A), Applied(different), Applied(new))
         assert await addresses(running, "new") == ["10.77.0.2"]
         assert await running.reasons(different) == ["NetworkCreated"]
+
+
+async def test_a_retired_network_is_gone_although_its_number_was_given_away_before_the_watch_reported_that(
+    store: SqliteStore, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "watch_networks", watch_without_changes)
+    running = await start()
+    pod = make_pod(networks="net-a")
+    await running.send_list(NET_A, pod)
+    await running.remove(NET_A)
+    number = (await running.network("k8s-net-a-pod-network") or pytest.fail("no network")).vni
+    await store.delete_virtual_machine(pod.uid)  # the store deletes the network with its last interface
+    await store.put_network(make_network("next", vni=number))
+    await running.remove(pod)
+    assert await running.network("k8s-net-a-pod-network") is None
+    successor = make_pod("web-1", networks="net-a")
+    await running.apply(make_nad("net-a", cidr="10.7.0.0/24", generation=2), successor)
+    assert (await running.vm(successor)).interfaces[1].addresses[0].address == "10.7.0.2"
 
 
 class TestNetworksOfOthers:
