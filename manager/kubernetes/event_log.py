@@ -105,7 +105,7 @@ class KubernetesEventLog:
 
         Raises StoreUnavailableError if it cannot be written or exceeds the rate limit.
         """
-        if exceeded := self._rate_limits[event.type].exceeded_by(event.namespace or _CLUSTER_SCOPE):
+        if exceeded := self._rate_limits[event.type].exceeded_by(event.namespace):
             raise StoreUnavailableError(f"rate limit of type {event.type}: {exceeded}")
         body = _event_object(event, self._instance)
         cached = self._cached((body.metadata.namespace, body.metadata.name))

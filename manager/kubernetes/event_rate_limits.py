@@ -32,9 +32,13 @@ class EventRateLimits:
         self._namespaces = NamespaceBuckets(rate=rate, burst=burst, clock=clock)
 
     def exceeded_by(self, namespace: str) -> str | None:
-        """Counts an event, and returns which limit it exceeds; None if it may be recorded."""
+        """Counts an event, and returns which limit it exceeds; None if it may be recorded.
+
+        `namespace` is empty for an object without one.
+        """
         if not self._namespaces.of(namespace).take():  # first, so that it takes nothing from the others
-            return f"more than {self._namespaces.rate:g} events per second in namespace {namespace}"
+            place = f"in namespace {namespace}" if namespace else "of objects without a namespace"
+            return f"more than {self._namespaces.rate:g} events per second {place}"
         if not self._total.take():
             return f"more than {self._total.rate:g} events per second"
         return None

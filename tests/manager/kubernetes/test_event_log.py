@@ -218,6 +218,14 @@ async def test_events_of_one_namespace_do_not_use_up_the_rate_of_others(
     assert [kept["involvedObject"]["namespace"] for kept in kept_events(server)].count("victim") == 1
 
 
+async def test_events_of_the_default_namespace_do_not_use_up_the_rate_of_objects_without_one(
+    bounded: KubernetesEventLog, server: FakeApiServer
+) -> None:
+    assert await record_all(bounded, 9) == [None] * 3 + [TOO_MANY] * 6
+    await bounded.record_event(msgspec.structs.replace(event(namespace=""), kind="VirtualNetwork"))
+    assert [kept["involvedObject"]["kind"] for kept in kept_events(server)].count("VirtualNetwork") == 1
+
+
 async def record_all(
     event_log: KubernetesEventLog, times: int, *, kind: EventType = EventType.WARNING
 ) -> list[str | None]:
