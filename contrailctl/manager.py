@@ -8,7 +8,7 @@ import msgspec
 from contrail_config.objects import Event
 from contrailctl.endpoint import Endpoint
 from contrailctl.errors import NotFoundError, ResponseError
-from manager.api.types import InterfaceView, NetworkView, PodView
+from manager.api.types import InterfaceView, NetworkView, PodView, Summary
 
 View = TypeVar("View", bound=msgspec.Struct)
 
@@ -28,6 +28,10 @@ class ManagerApi:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+
+    def summary(self) -> Summary:
+        """Returns the numbers of objects."""
+        return self._decode("/v1/summary", self._endpoint.get("/v1/summary"), Summary)
 
     def networks(self, *, namespace: str | None = None, name: str | None = None) -> list[NetworkView]:
         """Returns networks."""
@@ -64,11 +68,13 @@ class ManagerApi:
             token = page.token
 
     def _page(self, path: str, query: Mapping[str, str | None], view: type[View]) -> "_Page[View]":
-        body = self._endpoint.get(path, query)
+        # Each item is decoded on its own, so that the error has the path within the item.
+        decoded = self._decode(path, self._endpoint.get(path, query), _Items)
+        return _Page([self._decode(path, item, view) for item in decoded.items], decoded.next_page)
+
+    def _decode(self, path: str, body: bytes | msgspec.Raw, kind: type[View]) -> View:
         try:
-            # Each item is decoded on its own, so that the error has the path within the item.
-            decoded = msgspec.json.decode(body, type=_Items)
-            return _Page([msgspec.json.decode(item, type=view) for item in decoded.items], decoded.next_page)
+            return msgspec.json.decode(body, type=kind)
         except msgspec.DecodeError as error:
             url = f"{self._endpoint.url}{path}"
             raise ResponseError(f"{url}: invalid response, or a manager of another version: {error}") from error

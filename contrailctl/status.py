@@ -1,16 +1,12 @@
 """`contrailctl status`: readiness of manager and agent, and their number of objects."""
 
-from collections import Counter
-
 import msgspec
 
-from contrail_config.objects import EventType
 from contrailctl.endpoint import Endpoint
 from contrailctl.errors import ContrailctlError, NotFoundError, ResponseError, UnreachableError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
-from manager.api.types import PodState
 
 NO_DATAPATH = (
     "Without a vrouter on the node, the host end of an interface is connected to nothing yet: pods have their "
@@ -75,15 +71,12 @@ def _version(endpoint: Endpoint) -> str | None:
 def _counts(manager: ManagerApi) -> dict[str, str]:
     """Returns the number of objects, with details in parentheses."""
     try:
-        pods, events = manager.pods(), manager.events()
-        networks = manager.networks()
+        summary = manager.summary()
     except ContrailctlError as error:
         return {"objects": f"cannot be counted: {error}"}
-    states = Counter(pod.state for pod in pods)
-    warnings = sum(event.type is EventType.WARNING for event in events)
+    states = ", ".join(f"{count} {state.value}" for state, count in summary.pods.items())
     return {
-        "networks": str(len(networks)),
-        "pods": f"{len(pods)} ({', '.join(f'{states[state]} {state.value}' for state in PodState)})",
-        "interfaces": str(sum(network.interfaces for network in networks)),
-        "events": f"{len(events)} ({warnings} warnings)",
+        "networks": str(summary.networks),
+        "pods": f"{sum(summary.pods.values())} ({states})",
+        "interfaces": str(summary.interfaces),
     }

@@ -1,12 +1,14 @@
-"""Routes of the API: `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events`, each `{"items": [...]}`.
+"""Routes of the API: `/v1/summary`, and the lists `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events`.
 
-`?namespace=` and `?name=` filter items. `?limit=` is the length of a page; one that is not the last has a token as
-`continue`, with which the next one is requested. Any other key is an error: ignoring a mistyped key would return all
-items.
+A list is `{"items": [...]}`. `?namespace=` and `?name=` filter items. `?limit=` is the length of a page; one that is
+not the last has a token as `continue`, with which the next one is requested. Any other key is an error: ignoring a
+mistyped key would return all items.
+
 Errors are HTTP errors; `contrail_service.pages.errors_as_json` writes them.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -36,21 +38,33 @@ def api_routes(queries: ManagerQueries, *, unavailable: Callable[[], str] = _alw
         "/v1/interfaces": queries.interfaces,
         "/v1/events": queries.events,
     }
-    return [web.get(path, _handler(query, unavailable)) for path, query in queries_by_path.items()]
+    lists = [web.get(path, _list_handler(query, unavailable)) for path, query in queries_by_path.items()]
+    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists]
 
 
-def _handler(query: Query, unavailable: Callable[[], str]) -> Handler:
+def _summary_handler(queries: ManagerQueries, unavailable: Callable[[], str]) -> Handler:
+    async def handle(_request: web.Request) -> web.Response:
+        return await _answer(queries.summary, unavailable)
+
+    return handle
+
+
+def _list_handler(query: Query, unavailable: Callable[[], str]) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         # Validated first, so that a mistyped key is an error on a standby too.
         item_filter, page = _item_filter(request), _page_request(request)
-        if reason := unavailable():
-            raise web.HTTPServiceUnavailable(text=reason)
-        try:
-            return json_response(await query(item_filter, page))
-        except StoreError as error:
-            raise web.HTTPServiceUnavailable(text=f"the store is not available: {error}") from error
+        return await _answer(partial(query, item_filter, page), unavailable)
 
     return handle
+
+
+async def _answer(query: Callable[[], Awaitable[Any]], unavailable: Callable[[], str]) -> web.Response:
+    if reason := unavailable():
+        raise web.HTTPServiceUnavailable(text=reason)
+    try:
+        return json_response(await query())
+    except StoreError as error:
+        raise web.HTTPServiceUnavailable(text=f"the store is not available: {error}") from error
 
 
 def _item_filter(request: web.Request) -> ItemFilter:

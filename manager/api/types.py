@@ -26,6 +26,14 @@ class PodState(StrEnum):
     EXCLUDED = "Excluded"  # its node has no agent of ours: it gets no interfaces
 
 
+class Summary(ConfigObject, frozen=True):
+    """Numbers of objects; of the pods by state."""
+
+    networks: int
+    interfaces: int
+    pods: dict[PodState, int]
+
+
 class NetworkView(ConfigObject, frozen=True):
     """A network and the number of its interfaces."""
 

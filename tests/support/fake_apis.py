@@ -1,5 +1,6 @@
 """Fake APIs of manager and agent over HTTP, with the objects of a small cluster."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInterface
-from manager.api.types import InterfaceView, NetworkView
+from manager.api.types import InterfaceView, NetworkView, PodState, Summary
 from tests.support import api_views
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -47,7 +48,18 @@ class FakeManagerApi(FakeProcessApi):
             "interfaces": lambda: api_views.INTERFACE_VIEWS,
             "events": lambda: self.events,
         }
-        return [*super().routes(), *(web.get(f"/v1/{kind}", _list(items)) for kind, items in kinds.items())]
+        lists = (web.get(f"/v1/{kind}", _list(items)) for kind, items in kinds.items())
+        return [*super().routes(), web.get("/v1/summary", _summary), *lists]
+
+
+async def _summary(_request: web.Request) -> web.Response:
+    states = Counter(pod.state for pod in api_views.PODS)
+    summary = Summary(
+        networks=len(api_views.NETWORKS),
+        interfaces=sum(network.interfaces for network in api_views.NETWORKS),
+        pods={state: states[state] for state in PodState},
+    )
+    return web.Response(body=msgspec.json.encode(summary), content_type="application/json")
 
 
 class FakeAgentApi(FakeProcessApi):

@@ -14,6 +14,7 @@ from contrail_config.objects import VirtualMachine
 from manager.api.paging import DEFAULT_LIMIT, PageRequest
 from manager.api.queries import ItemFilter, ManagerQueries
 from manager.api.routes import api_routes
+from manager.api.types import PodState
 from manager.configuration import MetaPluginSettings
 from manager.controller.pod_record import PodRecord
 from tests.support.pods import make_nad, make_pod
@@ -120,6 +121,18 @@ async def test_only_the_virtual_machines_of_the_page_are_read(
     monkeypatch.delattr(SqliteStore, "virtual_machines")
     await get_page("/v1/pods?limit=3")
     assert len(read) == 3
+
+
+async def test_the_summary_counts_without_reading_virtual_machines_and_events(
+    get_page: GetPage, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await get_page("/v1/pods")
+    for method in ("virtual_machine", "virtual_machines", "events"):
+        monkeypatch.delattr(SqliteStore, method)
+    summary = await running.manager.queries.summary()
+    assert summary.pods[PodState.READY] == 8
+    assert summary.pods[PodState.WAITING] == 0
+    assert (summary.networks, summary.interfaces) == (6, 15)
 
 
 @pytest.mark.machine

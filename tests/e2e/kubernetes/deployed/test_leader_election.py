@@ -47,7 +47,7 @@ def test_a_standby_is_ready_and_names_the_leader(cluster: Cluster, managers: Man
     holder = cluster.server.ask("GET", LEASE)["spec"]["holderIdentity"]
     second.wait_until(lambda: holder in str(second.ask("/v1/pods")), what="naming the leader")
     assert second.get("/readyz")["ready"]
-    for page in ("pods", "networks", "interfaces", "events"):
+    for page in ("summary", "pods", "networks", "interfaces", "events"):
         assert second.ask(f"/v1/{page}") == (503, {"error": f"this manager is on standby: the leader is {holder}"})
         assert first.ask(f"/v1/{page}")[0] == 200
     assert (metric(first, "contrail_manager_leads"), metric(second, "contrail_manager_leads")) == (1.0, 0.0)
