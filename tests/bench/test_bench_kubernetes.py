@@ -12,6 +12,7 @@ def test_a_restart_writes_nothing() -> None:
     measured = measure_reconcile(quick=True)["1000 pods x 3"]
     assert measured["first start, all written"]["writes_per_pod"] < 3
     assert measured["restart, all there"]["writes"] == 0
+    assert measured["GET /v1/pods, all pages"]["pods"] == 1000
 
 
 def test_events_are_processed() -> None:

@@ -81,6 +81,12 @@ def peak_mib(pid: int) -> int:
     return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) // 1024
 
 
+def reset_peak_mib(pid: int) -> int:
+    """Resets the peak to the resident memory of now, and returns that in MiB."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+    return peak_mib(pid)
+
+
 def until(condition: Callable[[], bool], *, manager: ManagerProcess) -> None:
     """Polls until the condition holds; exits the benchmark if the manager ends or after a deadline."""
     assert manager.process is not None
