@@ -8,6 +8,7 @@ decodes, prunes, validates, copies, and sends it to watchers). With objects this
 it allocated for a pod, and slow requests wait for its garbage collector.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -253,5 +254,7 @@ def _times(fields: list[str]) -> list[str]:
 
 
 def _hold(since: float, until: float, *, now: float) -> Hold:
+    if not math.isfinite(until - since):
+        raise ValueError(f"addresses: {since} to {until} is no period of a hold")
     ahead = max(0.0, since - now)  # of another manager's clock; without this an address could stay held for years
     return Hold(since - ahead, until - ahead)

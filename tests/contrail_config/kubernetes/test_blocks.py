@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrail_config.addressing.notation import parse_address
 from contrail_config.errors import ExhaustedError
 from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY
 from contrail_config.kubernetes.blocks import (
@@ -152,9 +153,22 @@ def test_a_block_has_allocations_if_an_entry_is_not_held(block: Block) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["10.1.0.3", "10.1.0.3 o 1.0", "10.1.0.3 o 1.0 2.0 3.0", "10.1.0.3 o now then", "10.1.0.3 o @n 1.0", "o 10.1.0.3"],
+    [
+        "10.1.0.3",
+        "10.1.0.3 o 1.0",
+        "10.1.0.3 o 1.0 2.0 3.0",
+        "10.1.0.3 o now then",
+        "10.1.0.3 o @n 1.0",
+        "10.1.0.3 o 1.0 inf",
+        "10.1.0.3 o nan nan",
+        "o 10.1.0.3",
+    ],
 )
 def test_an_invalid_line_raises_an_error(line: str) -> None:
-    spec = {"network": "n", "first": "10.1.0.0", "addresses": f"10.1.0.2 o\n{line}\n"}
+    key = BlockKey(PoolKey(new_owner(), 4), parse_address("10.1.0.0", family=4))
+    spec = {"network": key.pool.network_uuid, "first": "10.1.0.0", "addresses": "10.1.0.2 o\n"}
+    item = Document(FullMetadata(name=key.name), spec)
+    assert decode_block(item, now=0.0).entries
+    spec["addresses"] += f"{line}\n"
     with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, and only logged
-        decode_block(Document(FullMetadata(name="invalid"), spec), now=0.0)
+        decode_block(item, now=0.0)
