@@ -101,6 +101,16 @@ class CallQueue:
             return self._new.popleft()
 
 
+class SlotKeepingQueue(CallQueue):
+    """A queue whose calls keep their slot while they wait: the slots bound what the calls hold in memory."""
+
+    def free_slot(self) -> None:
+        """Keeps the slot."""
+
+    def take_slot(self) -> None:
+        """Returns at once: the slot was kept."""
+
+
 @contextlib.contextmanager
 def without_slot() -> Iterator[None]:
     """Frees the calling thread's slot, if it has one, while the body runs; takes one again unless the body raises."""

@@ -2,6 +2,9 @@
 
 An ADD whose shim has hung up before the call begins is dropped: it would be made whole and undone. A DEL is never
 dropped: what it removes is not needed any more, and the runtime's next DEL has less to do.
+
+A configuration may be that of a tenant, 1 MiB long, and take 30 times as much memory when it is decoded. So calls with
+large ones have a queue of their own, with few slots, which they keep while they wait.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from cni_contrail.daemon.call_queue import CallQueue
+from cni_contrail.daemon.call_queue import CallQueue, SlotKeepingQueue
 from cni_contrail.daemon.cancellation import Cancellation, RunningAdds
 from cni_contrail.daemon.execution_context import CallContext, DaemonContext
 from cni_contrail.daemon.metrics import MeasuredCall
@@ -32,6 +35,9 @@ _SLOTS = {"ADD": 4, "DEL": 16}
 _OTHER_SLOTS = 4
 _MAX_CALLS = 512  # ADDs, and as many DELs
 _MAX_OTHERS = 128
+_LARGE = 16 * 1024  # bytes of a configuration; most have less than 1 KiB
+_LARGE_SLOTS = 4
+_MAX_LARGE = 64
 
 
 class ReceivedCall(NamedTuple):
@@ -57,19 +63,26 @@ class ConnectionHandler:
             command: CallQueue(run, f"{command}s", slots=slots, limit=_MAX_CALLS) for command, slots in _SLOTS.items()
         }
         self._other_queue = CallQueue(run, "calls", slots=_OTHER_SLOTS, limit=_MAX_OTHERS)
+        self._large_queue = SlotKeepingQueue(
+            run, "calls with a large configuration", slots=_LARGE_SLOTS, limit=_MAX_LARGE
+        )
 
     def receive(self, connection: ShimConnection, request: ShimRequest) -> None:
         """Queues a request that was acknowledged; the connection is closed when it has the response. Never waits."""
         call = self._call(connection, request)
-        queue = self._queues.get(request.command, self._other_queue)
         try:
-            queue.submit(functools.partial(self._guard, self._serve, call))
+            self._queue(request).submit(functools.partial(self._guard, self._serve, call))
         except TryAgainError as error:
             self._queue_error(functools.partial(self._guard, self._refuse, call, error), call.held.close)
 
     def reject(self, connection: ShimConnection, error: PluginError) -> None:
         """Queues the response to a request that was not read whole. Never waits."""
         self._queue_error(functools.partial(self._guard, self._reject, connection, error), connection.close)
+
+    def _queue(self, request: ShimRequest) -> CallQueue:
+        if len(request.input) > _LARGE:
+            return self._large_queue
+        return self._queues.get(request.command, self._other_queue)
 
     def _queue_error(self, respond_and_close: Work, close: Work) -> None:
         try:

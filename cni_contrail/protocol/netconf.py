@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LARGEST_CONFIG = 1024 * 1024
 """Maximum size of a network configuration in bytes, for the entry point, the shim and the daemon."""
 
+_MAX_CACHED = 16 * 1024  # bytes
 _MAX_LEVELS = 100  # of objects and lists in each other; configurations and results have about ten
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(set(range(256)) - set(_BRACKETS))
@@ -34,12 +35,15 @@ class NetworkConfig(NamedTuple):
     document: Mapping[str, Any]
 
 
-@functools.lru_cache(maxsize=4)
 def read_config(data: bytes) -> NetworkConfig:
     """Decodes a configuration; raises `PluginError`: code 6 if it is malformed, 7 for an invalid network name.
 
     A runtime sends the same bytes for each pod, so the last few results are cached; callers must not change them.
     """
+    return _read_cached(data) if len(data) <= _MAX_CACHED else _read(data)
+
+
+def _read(data: bytes) -> NetworkConfig:
     document = _decode(data)
     name = _text(document, "name")
     if not name:
@@ -47,6 +51,9 @@ def read_config(data: bytes) -> NetworkConfig:
     if not IDENTIFIER.fullmatch(name):
         raise PluginError(Code.INVALID_CONFIG, "invalid characters found in network name", cut(name))
     return NetworkConfig(name, _text(document, "cniVersion") or _VERSION_IF_ABSENT, document)
+
+
+_read_cached = functools.lru_cache(maxsize=4)(_read)
 
 
 def object_at(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
