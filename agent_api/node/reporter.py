@@ -59,8 +59,9 @@ class _ErrorRecorder(logging.Handler):
         self._errors = errors
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Adds the message of a record."""
-        self._errors.add(record.getMessage()[:_MAX_ERROR_LENGTH])
+        """Adds the message of a record. A file name in it that is not UTF-8 could not be sent."""
+        text = record.getMessage().encode(errors="replace").decode()
+        self._errors.add(text[:_MAX_ERROR_LENGTH])
 
 
 class NodeReporter:

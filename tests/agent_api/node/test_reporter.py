@@ -3,11 +3,13 @@
 import asyncio
 import itertools
 import logging
+import os
 import time
 
+import msgspec
 import pytest
 
-from agent_api.node.reporter import NodeReporter, ReportIntervals
+from agent_api.node.reporter import NodeReporter, ReportIntervals, record_errors
 from contrail_config.errors import StoreUnavailableError
 from tests.agent_api.conftest import WaitForSync
 from tests.agent_api.node.conftest import VERSIONS, RecordedReports
@@ -109,6 +111,17 @@ async def test_it_runs_and_reports_logged_errors(served: ServedAgent, reports: R
         task.cancel()
         await asyncio.wait([task])
     assert all(one != other for one, other in itertools.pairwise(reports.written))
+
+
+async def test_an_error_with_a_file_name_that_is_not_utf_8_can_be_reported(
+    served: ServedAgent, reports: RecordedReports
+) -> None:
+    reporter = NodeReporter(served.agent, reports, versions=VERSIONS)
+    with record_errors(reporter.errors):
+        logging.getLogger("agent_api.ports.directory").error("not a port: %s", os.fsdecode(b"\xff"))
+    await reporter.report()
+    assert msgspec.json.encode(reports.written[-1])
+    assert reports.written[-1].last_errors == ("not a port: ?",)
 
 
 async def test_agents_that_start_together_report_at_different_times(
