@@ -1,12 +1,14 @@
 """Log handler that limits the lines of each message template, so that an outage cannot fill the disk.
 
 Each object that fails logs a line, and there may be 150,000 of them: a rate for each object would bound nothing. So
-lines are counted by logger, level and template (the message before its arguments are filled in). Up to 1,000 lines of
-one template pass at once, then 50 per second; once a minute one line for each template says how many were left out.
+lines are counted by logger, level and template (the message before its arguments are filled in). A text without
+arguments may be unique, as those of asyncio are, which name a task: its template is the place of the log call. Up to
+1,000 lines of one template pass at once, then 50 per second; once a minute one line for each template says how many
+were left out.
 Lines of level DEBUG are not limited: who asks for them wants them all.
 
-Not limited: the number of templates, which is that of the log calls in the code. Beyond 1,024 of them, from code that
-logs texts without arguments, the one that was used the longest time ago is forgotten.
+Not limited: the number of templates, which is that of the log calls in the code. Beyond 1,024 of them the one that was
+used the longest time ago is forgotten.
 """
 
 import logging
@@ -36,6 +38,13 @@ class _Template(NamedTuple):
     text: str
 
 
+class _Suppressed(NamedTuple):
+    """Number of lines that were left out, and the text of the last one."""
+
+    count: int
+    text: str
+
+
 class LimitedStreamHandler(logging.StreamHandler[TextIO]):
     """Writes records to a stream within the limits; `clock` returns monotonic seconds."""
 
@@ -43,7 +52,7 @@ class LimitedStreamHandler(logging.StreamHandler[TextIO]):
         super().__init__(stream)
         self._clock = clock
         self._buckets: OrderedDict[_Template, TokenBucket] = OrderedDict()
-        self._suppressed: dict[_Template, int] = {}
+        self._suppressed: dict[_Template, _Suppressed] = {}
         self._next_report = clock() + REPORT_INTERVAL
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -53,13 +62,14 @@ class LimitedStreamHandler(logging.StreamHandler[TextIO]):
         if record.levelno <= logging.DEBUG:
             super().emit(record)
             return
-        template = _Template(record.name, record.levelno, str(record.msg))
+        template = _template(record)
         if self._bucket(template).take():
             super().emit(record)
             return
         if not self._suppressed:
             self._next_report = self._clock() + REPORT_INTERVAL
-        self._suppressed[template] = self._suppressed.get(template, 0) + 1
+        before = self._suppressed.get(template)
+        self._suppressed[template] = _Suppressed(1 if before is None else before.count + 1, str(record.msg))
 
     def close(self) -> None:
         """Reports what was left out since the last report, and closes the handler."""
@@ -80,11 +90,16 @@ class LimitedStreamHandler(logging.StreamHandler[TextIO]):
         return bucket
 
     def _report(self) -> None:
-        for template, count in self._suppressed.items():
-            text = template.text if len(template.text) <= _MAX_TEXT else f"{template.text[:_MAX_TEXT]}..."
+        for template, (count, last) in self._suppressed.items():
+            text = last if len(last) <= _MAX_TEXT else f"{last[:_MAX_TEXT]}..."
             message = "%d more lines like this were left out: %s"
             super().emit(
                 logging.LogRecord(template.logger, template.level, "", 0, message, (count, text), exc_info=None)
             )
         self._suppressed.clear()
         self._next_report = self._clock() + REPORT_INTERVAL
+
+
+def _template(record: logging.LogRecord) -> _Template:
+    text = str(record.msg) if record.args else f"{record.pathname}:{record.lineno}"
+    return _Template(record.name, record.levelno, text)

@@ -72,6 +72,16 @@ def test_other_messages_loggers_and_levels_are_not_affected(limited: Limited) ->
     assert len(limited.lines) == BURST + 3
 
 
+def test_texts_without_arguments_are_limited_by_their_log_call(limited: Limited) -> None:
+    """As those of asyncio about exceptions that nobody has retrieved."""
+    for number in range(BURST + 7):
+        LOG.error(f"task {number} failed")  # noqa: G004 - such texts are the case
+    LOG.error("something else failed")
+    limited.handler.close()
+    last = f"task {BURST + 6} failed"
+    assert limited.lines[BURST:] == ["something else failed", f"7 more lines like this were left out: {last}"]
+
+
 def test_debug_lines_are_not_limited(limited: Limited) -> None:
     for _ in range(2 * BURST):
         LOG.debug("%s", "a")
@@ -80,7 +90,8 @@ def test_debug_lines_are_not_limited(limited: Limited) -> None:
 
 def test_the_number_of_templates_is_bounded(limited: Limited) -> None:
     for number in range(MAX_TEMPLATES + 100):
-        limited.handler.handle(logging.makeLogRecord({"name": "x", "levelno": logging.INFO, "msg": f"text {number}"}))
+        call = {"name": "x", "levelno": logging.INFO, "msg": "text", "lineno": number}
+        limited.handler.handle(logging.makeLogRecord(call))
     assert len(limited.lines) == MAX_TEMPLATES + 100
     assert len(limited.handler._buckets) == MAX_TEMPLATES  # the bound on memory
 
