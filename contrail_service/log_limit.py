@@ -41,7 +41,7 @@ class _Template(NamedTuple):
 class _Suppressed(NamedTuple):
     """Number of lines that were left out, and the text of the last one."""
 
-    count: int
+    lines: int
     text: str
 
 
@@ -69,7 +69,7 @@ class LimitedStreamHandler(logging.StreamHandler[TextIO]):
         if not self._suppressed:
             self._next_report = self._clock() + REPORT_INTERVAL
         before = self._suppressed.get(template)
-        self._suppressed[template] = _Suppressed(1 if before is None else before.count + 1, str(record.msg))
+        self._suppressed[template] = _Suppressed(1 if before is None else before.lines + 1, str(record.msg))
 
     def close(self) -> None:
         """Reports what was left out since the last report, and closes the handler."""
