@@ -17,6 +17,9 @@ LEVELS = ("debug", "info", "warning", "error")
 _STANDARD_ERROR = 2
 _MAX_REPORTED = 16  # files: a network configuration may name any file, and the daemon lives long
 
+# A message may quote what a tenant wrote: in a terminal, control characters would forge lines.
+_ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
 _reported: dict[str, object] = {}  # files with a warning on standard error; the value identifies its writer
 
 
@@ -95,7 +98,7 @@ def _write_to_stderr(line: bytes) -> None:
 
 def _text_line(stamp: str, level: str, context: Mapping[str, str], message: str) -> str:
     words = (f"{key}={value}" for key, value in context.items())
-    return " ".join([stamp, level, *words, message.replace("\n", "\\n")])
+    return " ".join([stamp, level, *words, message]).translate(_ESCAPED)
 
 
 def _json_line(stamp: str, level: str, context: Mapping[str, str], message: str) -> str:

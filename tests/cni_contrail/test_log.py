@@ -27,6 +27,16 @@ def test_a_line_contains_time_level_and_context(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("json_lines", [False, True])
+def test_a_text_with_control_characters_forges_no_line(tmp_path: Path, *, json_lines: bool) -> None:
+    """A terminal would show what follows a carriage return, or an escape sequence, in place of the line."""
+    path = tmp_path / "log"
+    Log(str(path), json_lines=json_lines).error("unknown key a\r2026 INFO forged\x1b[2K\x9b2K\n")
+    line = path.read_bytes().decode()
+    assert not re.search(r"[\x00-\x1f\x80-\x9f]", line.removesuffix("\n"))
+    assert r"a\r2026 INFO forged" in line
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_lines_below_the_level_are_not_written(tmp_path: Path, level: str) -> None:
     path = tmp_path / "log"
