@@ -24,9 +24,14 @@ class NamespaceSettings(msgspec.Struct, frozen=True):
 
 
 def parse_namespace_settings(annotations: Mapping[str, str]) -> NamespaceSettings:
-    """Returns the settings. Raises AnnotationError, which names the annotation."""
+    """Returns the settings. Raises AnnotationError, which names the annotation.
+
+    Flags of a network that does not exist are not read: a mistake in them has no effect, so it must not stop pods.
+    """
+    if not _flag(annotations, ISOLATION_KEY):
+        return NamespaceSettings(isolated=False, ip_fabric_snat=False, ip_fabric_forwarding=False)
     return NamespaceSettings(
-        isolated=_flag(annotations, ISOLATION_KEY),
+        isolated=True,
         ip_fabric_snat=_flag(annotations, SNAT_KEY),
         ip_fabric_forwarding=_flag(annotations, FORWARDING_KEY),
     )

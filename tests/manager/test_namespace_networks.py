@@ -142,6 +142,12 @@ async def test_pods_wait_while_the_annotation_is_invalid(running: RunningManager
     assert (await running.vm(pod)).interfaces[0].network == NAME
 
 
+async def test_pods_do_not_wait_for_flags_of_a_namespace_that_is_not_isolated(running: RunningManager) -> None:
+    pod = make_pod()
+    await running.send_list(make_namespace("blue", ip_fabric_snat="yes", ip_fabric_forwarding=""), pod)
+    assert [interface.network for interface in (await running.vm(pod)).interfaces] == [POD_NETWORK]
+
+
 async def test_an_invalid_change_leaves_the_network_as_it_is(running: RunningManager) -> None:
     await running.send_list(ISOLATED)
     before = await running.network(NAME[2])
