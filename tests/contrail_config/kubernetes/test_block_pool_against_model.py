@@ -17,7 +17,7 @@ NODES = ["a", "b", "c", "d"]
 
 
 class BlockPoolAgainstModel(RuleBasedStateMachine):
-    """`used` are the addresses that are not free, `home` the node of each block that exists."""
+    """`blocks` are those that exist, `sealed` those from which nothing is allocated."""
 
     @initialize(
         cidrs=st.lists(st.sampled_from(CIDRS), min_size=1, unique=True),
@@ -37,14 +37,15 @@ class BlockPoolAgainstModel(RuleBasedStateMachine):
         self.possible = {address // SIZE for address in self.usable}
         self.nodes = NODES if with_nodes else [None]
         self.blocks: dict[int, Block] = {}
+        self.sealed: set[int] = set()
         self.time = 0.0
 
     def free_in(self, blocks: set[int]) -> set[int]:
-        """Free addresses of blocks."""
+        """Free addresses of blocks that are not sealed."""
         return {
             address
             for address in self.usable
-            if address // SIZE in blocks and address not in self.block(address // SIZE).entries
+            if address // SIZE in blocks - self.sealed and address not in self.block(address // SIZE).entries
         }
 
     def block(self, number: int) -> Block:
@@ -102,10 +103,23 @@ class BlockPoolAgainstModel(RuleBasedStateMachine):
             if not block.entries:
                 self.store(Block(block.key))
 
+    @rule(data=st.data())
+    def seal(self, data: st.DataObject) -> None:
+        numbers = sorted((self.possible | self.blocks.keys()) - self.sealed)
+        if numbers:
+            self.sealed.add(number := data.draw(st.sampled_from(numbers)))
+            self.pool.seal(self.block(number))
+
+    @precondition(lambda self: self.sealed)
+    @rule(data=st.data())
+    def unseal(self, data: st.DataObject) -> None:
+        self.sealed.discard(number := data.draw(st.sampled_from(sorted(self.sealed))))
+        self.pool.unseal(self.block(number))
+
     @invariant()
     def a_node_without_a_block_gets_one_while_there_is_one(self) -> None:
         if getattr(self, "nodes", None) == NODES and (address := self.pool.next_free("new")) is not None:
-            unused = {number for number in self.possible if not self.block(number).entries}
+            unused = {number for number in self.possible - self.sealed if not self.block(number).entries}
             assert (address // SIZE in unused) == bool(unused)
 
 
