@@ -253,6 +253,8 @@ class AllocationCache:
         writes. A watch event may also be late: this process has deleted the block itself, and perhaps recreated it.
         """
         known = self.confirmed(last.key)
+        if known.uid is None and last.key in self.dirty and last.is_in_use(now):
+            return last  # created just now, and the response is not here yet
         if known.uid is None or known.uid != last.uid:
             return None
         if is_newer(known.version or "", last.version or ""):

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 
 from contrail_config.errors import AddressesLostError, StoreError
 from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY
@@ -10,7 +11,9 @@ from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.address_blocks import hold_seconds
+from tests.support.fake_apiserver.request_targets import RequestTarget
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.storage import Object
 from tests.support.fake_clock import FakeClock
 from tests.support.recorded_reflector import DEADLINE, eventually
 from tests.support.stored_objects import BLOCK_KIND, allocated_addresses
@@ -75,6 +78,27 @@ async def test_a_block_deleted_while_it_is_written_is_lost(
     outcomes = await asyncio.gather(*allocations, return_exceptions=True)
     assert first not in outcomes
     await until_lost(manager)
+
+
+async def test_a_block_deleted_before_its_creation_is_answered_is_lost(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await manager.address_owners()
+    await eventually(lambda: len(server.watches) == 2)
+
+    work = server._do
+
+    async def delete_at_once(request: web.Request, verb: str, target: RequestTarget) -> Object:
+        done = await work(request, verb, target)
+        if (verb, target.kind) == ("create", BLOCK_KIND):
+            delete_blocks(server)
+            await until_lost(manager)
+        return done
+
+    monkeypatch.setattr(server, "_do", delete_at_once)
+    await asyncio.gather(allocate_one(manager, network), return_exceptions=True)
+    with pytest.raises(AddressesLostError):
+        await allocate_one(manager, network)
 
 
 async def test_a_deletion_found_by_a_new_list_is_a_loss(
