@@ -20,12 +20,16 @@ class DatapathReports:
         self.repaired = 0
         self.drops = Counter[str]()  # by reason
         self._clock = clock
+        self._counted: dict[str, Drops] = {}  # by VNI, the numbers that `drops` has
         self._since = clock()  # the time of the latest report, or of the start
 
     def add(self, report: DatapathReport) -> None:
         """Makes the report the latest one."""
         if self.latest is not None:  # what was dropped before this process began has been counted by its predecessor
-            self._count_drops(self.latest.drops, report.drops)
+            self._count_drops(report.drops)
+        # A network that could not be read has no numbers now, and the old ones may continue.
+        unread = {vni: drops for vni, drops in self._counted.items() if vni in report.problems}
+        self._counted = unread | report.drops
         self.repaired += report.repaired
         self.latest = report
         self._since = self._clock()
@@ -46,10 +50,10 @@ class DatapathReports:
         problems = {} if self.latest is None else self.latest.problems
         return [f"datapath: {_network(vni)}: {problems[vni]}" for vni in sorted(problems, key=int)]
 
-    def _count_drops(self, before: dict[str, Drops], now: dict[str, Drops]) -> None:
-        for vni, drops in now.items():
+    def _count_drops(self, reported: dict[str, Drops]) -> None:
+        for vni, drops in reported.items():
             for reason in DROP_REASONS:
-                was, current = getattr(before.get(vni, Drops()), reason), getattr(drops, reason)
+                was, current = getattr(self._counted.get(vni, Drops()), reason), getattr(drops, reason)
                 # A lower number: the network was made again, and counts from 0.
                 self.drops[reason] += current - was if current >= was else current
 

@@ -1,14 +1,16 @@
 """Filter of a network: what its pods may send, as nf_tables rules of the bridge family.
 
-Chain `from_ports`, on what comes in from the ports of pods; what no rule accepts is dropped:
+Chain `from_ports`, on what comes in from the ports of pods; what no rule accepts is dropped and counted as spoofing:
 
 - IPv4 and IPv6 packets whose port, MAC and source address are an element of the sets `ipv4` and `ipv6`;
 - ARP packets whose sender, both in the frame and in the message, is an element: a pod cannot claim another's address;
 - neighbour advertisements whose target is an element, too. Router advertisements and redirects are never accepted.
 
-Frames with a VLAN tag and other protocols have no rule. A port without elements is mute.
+Frames with a VLAN tag and other protocols have no rule. A port without elements is mute. The unspecified address of
+IPv6 (duplicate address detection, multicast reports) is dropped without being counted: every honest pod sends it.
 
-Chain `between_ports`, on what is forwarded: of broadcast and multicast only what ARP and neighbour discovery need.
+Chain `between_ports`, on what is forwarded: of broadcast and multicast only what ARP and neighbour discovery need. The
+rest is counted as broadcast, once for each port that it would have reached.
 
 Sources: RFC 826, RFC 4861 (sections 4.2 to 4.5), RFC 6980 for why the message type is read behind extension headers.
 """
@@ -16,14 +18,16 @@ Sources: RFC 826, RFC 4861 (sections 4.2 to 4.5), RFC 6980 for why the message t
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.entries import Source
-from cni_contrail.datapath.nftables_messages import Expression, KeyField
+from cni_contrail.datapath.nftables_messages import Expression, KeyField, Rule
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.links import packed_mac
 from cni_contrail.link.message import NetlinkRequest
+from cni_contrail.link.named_tuple import NamedTuple
 
 TABLE = nft.Table(nft.BRIDGE, "contrail")
 SETS: Mapping[str, tuple[KeyField, ...]] = {
@@ -42,9 +46,17 @@ _ICMPV6 = b"\x3a"
 _SOLICITATION, _ADVERTISEMENT = b"\x87", b"\x88"
 _NEVER_FROM_PODS = (b"\x86", b"\x89")  # router advertisement, redirect
 _IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
+_UNSPECIFIED = bytes(16)
 _GROUP_BIT = b"\x01"  # of the first byte of a MAC: broadcast or multicast
 
 _Field = tuple[int, int, int]
+
+
+class Drops(NamedTuple):
+    """Packets that the filter has dropped since it was made, by reason."""
+
+    spoofing: int
+    broadcast: int
 
 
 def create_filter() -> list[NetlinkRequest]:
@@ -64,8 +76,16 @@ def replace_filter() -> list[NetlinkRequest]:
     return [nft.new_table(TABLE), nft.delete_table(TABLE), *create_filter()]
 
 
-RULES = 11
+RULES = 13
 """Number of rules of a complete filter."""
+
+
+def drops_of(rules: Iterable[Rule]) -> Drops:
+    """Returns the sums of the rules' counters: each chain drops for one reason."""
+    packets = Counter[str]()
+    for rule in rules:
+        packets[rule.chain] += rule.packets
+    return Drops(spoofing=packets[_FROM_PORTS], broadcast=packets[_BETWEEN_PORTS])
 
 
 def element(source: Source, ifindex: int) -> tuple[str, bytes]:
@@ -98,6 +118,8 @@ def _rules() -> Iterator[tuple[str, list[Expression]]]:
     yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), *source, *target, accept]
     yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), nft.count(), drop]
     yield _FROM_PORTS, [*ipv6, *source, accept]
+    yield _FROM_PORTS, [*ipv6, *_is(_IPV6_SOURCE, _UNSPECIFIED), drop]
+    yield _FROM_PORTS, [nft.count(), drop]
     group = [nft.load_payload(nft.LINK_LAYER, 0, 1, 0), nft.mask(0, _GROUP_BIT), nft.equals(0, _GROUP_BIT)]
     yield _BETWEEN_PORTS, [*group, *arp, accept]
     for kind in (_SOLICITATION, _ADVERTISEMENT):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from cni_contrail.datapath import bridge, filter_rules
 from cni_contrail.datapath.desired import GATEWAY_MAC, Network
 from cni_contrail.datapath.entries import Source, entries_of
+from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.namespace_settings import configure_bridge, configure_namespace
 from cni_contrail.datapath.network_state import NetworkState, index_of, read_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
@@ -27,10 +28,14 @@ _LOOPBACK = LinkRef("lo", 1)
 
 
 class Reconciled(NamedTuple):
-    """Number of changes made in the kernel, and the links of desired ports that do not exist."""
+    """Number of changes made in the kernel, and the links of desired ports that do not exist.
+
+    `drops` were counted by the filter as it was found; one that was replaced counts from 0 again.
+    """
 
     changes: int
     missing: frozenset[str]
+    drops: Drops
 
 
 def reconcile_network(
@@ -62,7 +67,7 @@ def reconcile_network(
         if not removes:
             difference = difference.without_removals()
         changes += _apply(kernel, filters, state, difference)
-        return Reconciled(changes, frozenset(wanted - state.indexes.keys()))
+        return Reconciled(changes, frozenset(wanted - state.indexes.keys()), state.drops)
 
 
 def _prepare(kernel: RouteSocket, state: NetworkState, network: Network) -> int:

@@ -8,6 +8,8 @@ import struct
 from cni_contrail.datapath import bridge, filter_rules
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.entries import Entries, Source
+from cni_contrail.datapath.filter_rules import Drops
+from cni_contrail.datapath.nftables_messages import Rule
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.link import links
 from cni_contrail.link.addresses import dump_addresses, parse_address
@@ -25,7 +27,7 @@ class NetworkState(NamedTuple):
     """What was found. `bridge` is None if there is none.
 
     `ports` are the links that are ports of the bridge with our settings, `other_links` those that are not (yet), both
-    by name. `indexes` has every link.
+    by name. `indexes` has every link. `drops` are counted since the filter was made.
     """
 
     bridge: LinkInfo | None
@@ -34,6 +36,7 @@ class NetworkState(NamedTuple):
     indexes: dict[str, int]
     entries: Entries
     has_filter: bool
+    drops: Drops
 
 
 def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
@@ -43,14 +46,15 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     names = {index: name for name, index in indexes.items()}
     ports = frozenset(link.name for link, port in found if port.master == BRIDGE.ifindex and port.has_settings)
     forwarding, neighbours = _read_neighbours(kernel, names)
-    has_filter, sources = _read_filter(filters, names)
+    rules, sources = _read_filter(filters, names)
     return NetworkState(
         bridge=next((link for link, _ in found if link.name == BRIDGE.name and link.kind == "bridge"), None),
         ports=ports,
         other_links=frozenset(indexes) - ports - {BRIDGE.name, "lo"},
         indexes=indexes,
         entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources),
-        has_filter=has_filter,
+        has_filter=len(rules) == filter_rules.RULES,
+        drops=filter_rules.drops_of(rules),
     )
 
 
@@ -77,9 +81,10 @@ def _read_neighbours(kernel: RouteSocket, names: dict[int, str]) -> tuple[dict[s
     return forwarding, neighbours
 
 
-def _read_filter(filters: NftablesSocket, names: dict[int, str]) -> tuple[bool, frozenset[Source]]:
+def _read_filter(filters: NftablesSocket, names: dict[int, str]) -> tuple[list[Rule], frozenset[Source]]:
+    """Returns the rules and elements of the filter; none if there is no table."""
     try:
-        rules = len(filters.dump(nft.dump_rules(filter_rules.TABLE)))
+        rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(filter_rules.TABLE))]
         keys = [
             key
             for name in filter_rules.SETS
@@ -89,8 +94,8 @@ def _read_filter(filters: NftablesSocket, names: dict[int, str]) -> tuple[bool, 
     except KernelError as error:
         if error.errno != _ENOENT:
             raise
-        return False, frozenset()
-    return rules == filter_rules.RULES, frozenset(_source(key, names) for key in keys)
+        return [], frozenset()
+    return rules, frozenset(_source(key, names) for key in keys)
 
 
 def _source(key: bytes, names: dict[int, str]) -> Source:

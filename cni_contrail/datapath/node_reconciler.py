@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 from cni_contrail.datapath.desired import Network
+from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
@@ -31,13 +32,14 @@ _OWN_LINKS = frozenset(("lo", BRIDGE.name))
 class NodeOutcome(NamedTuple):
     """By number of the network: changes made, links of desired ports that do not exist, and what prevented the rest.
 
-    `removed` are networks whose namespaces were removed.
+    `removed` are networks whose namespaces were removed. `drops` of a network without an entry are unknown.
     """
 
     changes: dict[int, int]
     missing: dict[int, frozenset[str]]
     problems: dict[int, str]
     removed: set[int]
+    drops: dict[int, Drops]
 
 
 class NodeReconciler:
@@ -65,7 +67,7 @@ class NodeReconciler:
 
         Failures are in the outcome. Two networks with one number are a problem: their packets would meet.
         """
-        outcome = NodeOutcome({}, {}, {}, set())
+        outcome = NodeOutcome({}, {}, {}, set(), {})
         counts = Counter(network.vni for network in desired)
         for network in desired:
             if counts[network.vni] > 1:
@@ -85,6 +87,7 @@ class NodeReconciler:
         else:
             outcome.changes[network.vni] = result.changes
             outcome.missing[network.vni] = result.missing
+            outcome.drops[network.vni] = result.drops
 
     def _stale(self, desired: Collection[int]) -> list[int]:
         """Returns the networks that have a namespace and have not been desired for STALE_SECONDS."""

@@ -61,6 +61,7 @@ class Report(NamedTuple):
             "seconds": round(self.seconds, 6),
             "problems": problems,
             "missing": missing,
+            "drops": {str(vni): drops._asdict() for vni, drops in self.outcome.drops.items()},
         }
 
 

@@ -98,6 +98,21 @@ def test_drops_are_counted_from_the_first_report_and_restart_with_their_network(
     assert (reports.drops["spoofing"], reports.drops["broadcast"]) == (7, 2)
 
 
+def test_drops_of_a_network_that_could_not_be_read_are_counted_once(reports: DatapathReports) -> None:
+    reports.add(make_report(drops={"5": {"spoofing": 100}}))
+    reports.add(make_report(problems={"5": "locked by another process"}))
+    reports.add(make_report(problems={"5": "locked by another process"}))
+    reports.add(make_report(drops={"5": {"spoofing": 101}}))
+    assert reports.drops["spoofing"] == 1
+
+
+def test_a_network_that_was_made_again_counts_from_its_first_drop(reports: DatapathReports) -> None:
+    reports.add(make_report(drops={"5": {"spoofing": 100}}))
+    reports.add(make_report())
+    reports.add(make_report(drops={"5": {"spoofing": 101}}))
+    assert reports.drops["spoofing"] == 101
+
+
 def test_a_missing_link_is_known_from_a_current_report_only(reports: DatapathReports, clock: FakeClock) -> None:
     assert not reports.is_missing(5, "tap1")
     reports.add(make_report(missing={"5": ["tap1"]}))

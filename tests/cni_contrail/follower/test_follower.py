@@ -22,6 +22,13 @@ from tests.support.node_networks import NodeNetworks
 from tests.support.served_agent import ServedAgent, port_of, serve_agent
 from tests.support.virtual_machines import left_interface, make_virtual_machine, pod_interface
 
+_SEND = """
+import socket, sys
+with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+    wire.bind((sys.argv[1], 0))
+    for _ in range(3):
+        wire.send(bytes.fromhex("00005e000100 02000000ff01 88b5") + bytes(46))
+"""
 VNI = 4_000_017
 LINK = "tapfollowed"
 
@@ -100,6 +107,26 @@ async def test_a_port_without_its_link_is_reported(
     assert (await _reported(served))["missing"] == {str(VNI): [LINK]}
 
 
+async def test_dropped_packets_move_the_agents_counter(
+    served: ServedAgent, store: SqliteStore, follower: Follower, networks: NodeNetworks, virtual_machine: VirtualMachine
+) -> None:
+    await store.put_virtual_machine(virtual_machine)
+    await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
+    assert (await _reported(served))["drops"] == {str(VNI): {"spoofing": 0, "broadcast": 0}}
+    networks.run(VNI, "ip", "link", "add", LINK, "type", "veth", "peer", "name", "other")
+    networks.run(VNI, "ip", "link", "set", LINK, "up", "master", "br0")
+    networks.run(VNI, "ip", "link", "set", "other", "up")
+    networks.run(VNI, "python3", "-c", _SEND, "other")  # from a port that is not connected
+    await asyncio.to_thread(follower.follow_once)
+    assert (await _reported(served))["drops"] == {str(VNI): {"spoofing": 3, "broadcast": 0}}
+    assert await _metric(served, 'contrail_agent_datapath_drops_total{reason="spoofing"}') == 3
+    networks.run(VNI, "nft", "flush", "ruleset")
+    for _ in range(2):
+        await asyncio.to_thread(follower.follow_once)
+    assert (await _reported(served))["drops"] == {str(VNI): {"spoofing": 0, "broadcast": 0}}
+    assert await _metric(served, 'contrail_agent_datapath_drops_total{reason="spoofing"}') == 3
+
+
 async def test_without_a_linux_datapath_nothing_is_programmed(
     store: SqliteStore, tmp_path: Path, reconciler: NodeReconciler, networks: NodeNetworks,
     virtual_machine: VirtualMachine,
@@ -165,6 +192,12 @@ async def test_a_network_goes_when_its_last_virtual_machine_has_gone(
 async def _reported(served: ServedAgent) -> Any:
     async with served.unix.get("/datapath/report") as answer:
         return (await answer.json())["report"]
+
+
+async def _metric(served: ServedAgent, sample: str) -> float:
+    async with served.unix.get("/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    return float(next(line for line in lines if line.startswith(sample)).rpartition(" ")[2])
 
 
 async def _follow_until(follower: Follower, condition: Callable[[], bool]) -> None:

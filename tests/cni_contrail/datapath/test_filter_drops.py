@@ -1,0 +1,94 @@
+"""Tests of the filter's counters: what it drops is counted by reason, and read when the network is reconciled."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from cni_contrail.datapath.filter_rules import Drops
+from tests.cni_contrail.datapath.conftest import Pod, VirtualNetwork
+from tests.cni_contrail.datapath.test_filter_rules import ALLOWED, FORGED, received
+from tests.support import frames
+from tests.support.frames import PacketSocket
+
+SPOOFED = sorted(FORGED.keys() - {"broadcast", "multicast", "IPv6 from the unspecified address"})
+
+
+@pytest.fixture
+def wires(pair: tuple[Pod, Pod]) -> Iterator[tuple[PacketSocket, PacketSocket]]:
+    """Packet sockets in both pods; IPv6 is off, so that their kernels send nothing by themselves."""
+    with ExitStack() as stack:
+        sockets = []
+        for pod in pair:
+            pod.namespace.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+            sockets.append(PacketSocket(pod.namespace, "eth0"))
+            stack.callback(sockets[-1].close)
+        yield sockets[0], sockets[1]
+
+
+@pytest.fixture
+def before(network: VirtualNetwork, wires: tuple[PacketSocket, PacketSocket]) -> Drops:
+    """The counters before the test sends anything: pods with IPv6 have reported their multicast groups."""
+    assert wires
+    return network.reconcile().drops
+
+
+@pytest.mark.parametrize("kind", SPOOFED)
+def test_what_no_rule_accepts_is_counted_as_spoofing(
+    kind: str, network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
+) -> None:
+    assert not received(pair, wires, FORGED[kind](*pair))
+    assert network.reconcile().drops == before._replace(spoofing=before.spoofing + 1)
+
+
+@pytest.mark.parametrize("kind", ["broadcast", "multicast"])
+def test_what_is_not_forwarded_to_all_ports_is_counted_as_broadcast(
+    kind: str, network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
+) -> None:
+    assert not received(pair, wires, FORGED[kind](*pair))
+    assert network.reconcile().drops == before._replace(broadcast=before.broadcast + 1)
+
+
+@pytest.mark.parametrize("kind", ALLOWED)
+def test_an_honest_frame_is_not_counted(
+    kind: str, network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
+) -> None:
+    assert received(pair, wires, ALLOWED[kind](*pair))
+    assert network.reconcile().drops == before
+
+
+def test_duplicate_address_detection_is_dropped_without_being_counted(
+    network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
+) -> None:
+    assert not received(pair, wires, FORGED["IPv6 from the unspecified address"](*pair))
+    assert network.reconcile().drops == before
+
+
+def test_counters_keep_what_was_dropped_until_the_filter_is_replaced(
+    network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
+) -> None:
+    for _ in range(3):
+        received(pair, wires, FORGED["IPv4 from a free address"](*pair))
+    pod = network.add_pod(4)
+    assert network.reconcile().drops.spoofing == before.spoofing + 3
+    network.pods.remove(pod)
+    network.ip("link", "delete", pod.port.link)
+    assert network.reconcile().drops.spoofing == before.spoofing + 3
+    network.run("nft", "flush", "ruleset")
+    network.reconcile()
+    assert network.reconcile().drops == Drops(0, 0)
+
+
+def test_a_port_without_elements_is_counted(network: VirtualNetwork, pair: tuple[Pod, Pod], before: Drops) -> None:
+    mute = network.add_pod(4)
+    network.pods.remove(mute)
+    mute.namespace.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+    network.ip("link", "set", mute.port.link, "master", "br0")
+    spoofed = network.reconcile().drops.spoofing
+    wire = PacketSocket(mute.namespace, "eth0")
+    try:
+        packet = frames.ipv4(mute.ipv4, pair[0].ipv4, frames.udp(b"payload"))
+        wire.send(frames.ethernet(mute.mac, pair[0].mac, frames.IPV4, packet))
+    finally:
+        wire.close()
+    assert network.reconcile().drops.spoofing == spoofed + 1
