@@ -80,7 +80,8 @@ class ConnectionHandler:
         self._queue_error(functools.partial(self._guard, self._reject, connection, error), connection.close)
 
     def _queue(self, request: ShimRequest) -> CallQueue:
-        if len(request.input) > _LARGE:
+        # The list of GC is long on a busy node, and the runtime's own.
+        if len(request.input) > _LARGE and request.command != "GC":
             return self._large_queue
         return self._queues.get(request.command, self._other_queue)
 

@@ -54,3 +54,9 @@ def test_the_next_one_begins_when_one_has_ended(adds: list[DaemonClient], plugin
     for client in adds[:AT_A_TIME]:
         client.hang_up()
     until(lambda: len({path.parent.name for path in plugin.state_dir.glob("*/eth0.json")} - first) == AT_A_TIME)
+
+
+def test_the_long_list_of_gc_does_not_wait_for_them(adds: list[DaemonClient], plugin: Plugin, sandbox: Netns) -> None:
+    """Runtimes list every attachment of the node, and write it themselves."""
+    plugin.gc([PodSandbox(sandbox.path) for _ in range(200)]).succeeded()
+    assert begun(plugin) == AT_A_TIME
