@@ -8,13 +8,16 @@ Not promised: that a namespace has a bridge or a filter; the reconciler gives it
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
+import fcntl
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from cni_contrail.link.errors import NetnsError
+from cni_contrail.deadline import Deadline
+from cni_contrail.link.errors import NetnsError, NotReadyError
 from cni_contrail.link.host_side import DIRECTORY, network_namespaces
 from cni_contrail.link.netns import open_netns
 
@@ -22,6 +25,8 @@ _MS_BIND, _MS_REC, _MS_SHARED = 0x1000, 0x4000, 0x100000
 _MNT_DETACH = 2
 _CLONE_NEWNET = 0x40000000
 _OWN = "/proc/thread-self/ns/net"
+_LOCK_TIMEOUT = 5.0  # seconds; each owner needs milliseconds
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 
 
 def name_of(vni: int) -> str:
@@ -35,7 +40,10 @@ def vni_of(name: str) -> int:
 
 
 class Namespaces:
-    """The namespaces below a directory; methods raise NetnsError."""
+    """The namespaces below a directory; methods raise NetnsError, or NotReadyError if it is locked for over 5 s.
+
+    The directory is locked while it changes, as `ip netns` does: two mounts on one path would outlive a deletion.
+    """
 
     def __init__(self, directory: str = DIRECTORY) -> None:
         self._directory = directory
@@ -67,31 +75,70 @@ class Namespaces:
     def delete(self, vni: int) -> None:
         """Removes the mount; the namespace goes with its last user. Idempotent."""
         path = self.path(vni)
-        _call("umount2", path, _MNT_DETACH, ignore=(errno.EINVAL, errno.ENOENT))
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
+        if not os.path.lexists(path):
             return
-        except OSError as error:
-            raise NetnsError(f"{path}: cannot remove: {error.strerror}") from error
+        with self._locked_directory():
+            _call("umount2", path, _MNT_DETACH, ignore=(errno.EINVAL, errno.ENOENT))
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                raise NetnsError(f"{path}: cannot remove: {error.strerror}") from error
 
     def _create(self, vni: int) -> None:
-        self._share_directory()
         path = self.path(vni)
+        os.makedirs(self._directory, mode=0o755, exist_ok=True)
+        with self._locked_directory():
+            if _is_namespace(path):  # created by another process meanwhile
+                return
+            self._share_directory()
+            try:
+                os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o444))
+            except OSError as error:
+                raise NetnsError(f"{path}: cannot create: {error.strerror}") from error
+            _in_new_namespace(lambda: _call("mount", _OWN, path, "none", _MS_BIND, None))
+
+    @contextlib.contextmanager
+    def _locked_directory(self) -> Iterator[None]:
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o444))
+            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise NetnsError(f"{path}: cannot create: {error.strerror}") from error
-        _in_new_namespace(lambda: _call("mount", _OWN, path, "none", _MS_BIND, None))
+            raise NetnsError(f"{self._directory}: cannot open: {error.strerror}") from error
+        try:
+            for _ in Deadline(_LOCK_TIMEOUT).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
+                if try_lock(directory, fcntl.LOCK_EX):
+                    break
+            else:
+                raise NotReadyError(f"{self._directory}: locked by another process for over {_LOCK_TIMEOUT:g} s")
+            yield
+        finally:
+            os.close(directory)
 
     def _share_directory(self) -> None:
         """Makes the directory a shared mount, so that a namespace that is removed goes in every mount namespace."""
-        os.makedirs(self._directory, mode=0o755, exist_ok=True)
         try:
             _call("mount", "", self._directory, "none", _MS_SHARED | _MS_REC, None)
         except NetnsError:  # no mount of its own yet
             _call("mount", self._directory, self._directory, "none", _MS_BIND | _MS_REC, None)
             _call("mount", "", self._directory, "none", _MS_SHARED | _MS_REC, None)
+
+
+def try_lock(descriptor: int, operation: int) -> bool:
+    """Locks a file (LOCK_SH or LOCK_EX) until all its descriptors are closed; returns whether nobody else holds it."""
+    try:
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_namespace(path: str) -> bool:
+    try:
+        os.close(open_netns(path))
+    except NetnsError:
+        return False
+    return True
 
 
 def _in_new_namespace(work: Callable[[], None]) -> None:

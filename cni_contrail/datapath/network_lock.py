@@ -11,7 +11,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 
-from cni_contrail.datapath.namespaces import Namespaces, name_of
+from cni_contrail.datapath.namespaces import Namespaces, name_of, try_lock
 from cni_contrail.deadline import Deadline
 from cni_contrail.link.errors import NotReadyError
 
@@ -39,15 +39,7 @@ def acquire(namespaces: Namespaces, vni: int, operation: int) -> int:
     """
     for _ in Deadline(_TIMEOUT).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
         netns = namespaces.open(vni)
-        if _try_lock(netns, operation) and namespaces.is_current(vni, netns):
+        if try_lock(netns, operation) and namespaces.is_current(vni, netns):
             return netns
         os.close(netns)
     raise NotReadyError(f"network namespace {name_of(vni)}: locked by another process for over {_TIMEOUT:g} s")
-
-
-def _try_lock(netns: int, operation: int) -> bool:
-    try:
-        fcntl.flock(netns, operation | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

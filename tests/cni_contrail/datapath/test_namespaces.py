@@ -87,3 +87,23 @@ def test_many_threads_create_namespaces_without_leaving_their_own(vni: int) -> N
     finally:
         for number in numbers:
             namespaces.delete(number)
+
+
+def test_processes_that_create_one_namespace_at_the_same_time_leave_one_mount(tmp_path: Path) -> None:
+    for attempt in range(20):
+        directory = tmp_path / str(attempt)
+        namespaces = Namespaces(str(directory))
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                assert len(set(pool.map(lambda _, each=namespaces: identity(each.open(7)), range(8)))) == 1
+            assert mounts_below(directory) == [str(directory), namespaces.path(7)]
+            namespaces.delete(7)
+            assert mounts_below(directory) == [str(directory)]
+        finally:
+            for path in reversed(mounts_below(directory)):
+                subprocess.run(["umount", path], check=True, timeout=10)
+
+
+def mounts_below(directory: Path) -> list[str]:
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [path for path in mounts if path.startswith(str(directory))]
