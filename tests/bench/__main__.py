@@ -11,6 +11,7 @@ from typing import Any
 from tests.bench.agent_vm_cfg import main as measure_agent
 from tests.bench.agent_watches import main as measure_watches
 from tests.bench.attach import main as measure_attach
+from tests.bench.datapath import main as measure_datapath
 from tests.bench.kubernetes.events import main as measure_events
 from tests.bench.kubernetes.latency import main as measure_latency
 from tests.bench.kubernetes.nads import main as measure_nads
@@ -29,10 +30,12 @@ def main() -> int:
     """Runs the selected benchmarks and returns the exit status."""
     options = _parse()
     report: dict[str, Any] = {"machine": {"cpus": os.cpu_count(), "kernel": platform.release()}}
+    if options.only in (None, "attach", "datapath") and os.geteuid() != 0:
+        sys.exit("bench: permission denied: creating interfaces needs root")
     if options.only in (None, "attach"):
-        if os.geteuid() != 0:
-            sys.exit("bench: permission denied: creating interfaces needs root")
         report["attach"] = measure_attach(options.runs, pairs=options.pairs, against=options.against)
+    if options.only in (None, "datapath"):
+        report["datapath"] = measure_datapath(options.runs, quick=options.quick)
     if options.only in (None, "manager"):
         report["manager"] = measure_manager()
     if options.only in (None, "agent"):
@@ -51,7 +54,7 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    names = ["attach", "manager", "agent", "watches", *_KUBERNETES]
+    names = ["attach", "datapath", "manager", "agent", "watches", *_KUBERNETES]
     parser.add_argument("--only", choices=names, help="one benchmark instead of all")
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
     parser.add_argument("--pairs", type=int, default=0, help="ADDs and DELs over which the daemon's memory is measured")
@@ -62,7 +65,9 @@ def _parse() -> argparse.Namespace:
         help="another checkout (scripts/setup and scripts/build-shim were run there) whose ADD and DEL are compared",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="Kubernetes benchmarks with a small load, only to check that they run"
+        "--quick",
+        action="store_true",
+        help="Kubernetes and datapath benchmarks with a small load, only to check that they run",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return parser.parse_args()

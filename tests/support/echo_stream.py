@@ -1,7 +1,7 @@
 """A stream of echo requests at a high rate, which counts the requests that were not answered."""
 
 import contextlib
-import os
+import itertools
 import select
 import socket
 import struct
@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from tests.support.netns import Netns
 
 _SECONDS = 5.0  # that the last answers may take
+_SO_RCVBUFFORCE = 33  # beyond the limit of other users, so that answers survive a pause of the thread
+_NUMBERS = 1 << 16  # a sequence number has 16 bits
+_identifiers = itertools.count(1)
 
 
 class EchoStream:
@@ -26,8 +29,8 @@ class EchoStream:
         )
         with namespace.inside():
             self._socket = socket.socket(family, socket.SOCK_RAW, protocol)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        self._identifier = os.getpid() & 0xFFFF
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 22)
+        self._identifier = next(_identifiers) % _NUMBERS
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="echo-stream")
         self.sent = 0
@@ -57,7 +60,7 @@ class EchoStream:
     def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                self._socket.sendto(self._message(self.sent), (self._address, 0))
+                self._socket.sendto(self._message(self.sent % _NUMBERS), (self._address, 0))
                 self.sent += 1
             except OSError as error:
                 self.unsent.append(str(error))
@@ -73,7 +76,8 @@ class EchoStream:
             message = packet if self._request == 128 else packet[20:]
             kind, _, _, identifier, sequence = struct.unpack_from("!BBHHH", message)
             if (kind, identifier) == (self._answer, self._identifier):
-                self._answered.add(sequence)
+                latest = self.sent - 1
+                self._answered.add(latest - (latest - sequence) % _NUMBERS)
 
     def _message(self, sequence: int) -> bytes:
         header = struct.pack("!BBHHH", self._request, 0, 0, self._identifier, sequence)

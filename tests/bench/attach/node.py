@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import yaml
@@ -27,12 +28,19 @@ from tests.bench.process_timing import Program
 from tests.support.api_pages import every_item
 from tests.support.free_port import free_port
 from tests.support.netns import Netns
+from tests.support.node_networks import NodeNetworks
 from tests.support.shim import ROOT, build_shim
 
 PEERS = Path("/usr/lib/cni")
-PODS = {"one": 500, "three": 100, "four": 100, "never": 500}
+PODS = {"one": 500, "two": 100, "three": 100, "four": 100, "never": 500}
 """Number of pods of each kind; further calls attach the same pods again in new sandboxes."""
-NETWORKS = {"one": "", "three": "net-a,net-b", "four": "net-a,net-b,net-c", "never": "net-a,comes-never"}
+NETWORKS = {
+    "one": "",
+    "two": "net-a",
+    "three": "net-a,net-b",
+    "four": "net-a,net-b,net-c",
+    "never": "net-a,comes-never",
+}
 START_TIMEOUT = 60.0  # seconds
 
 _OURS = {"cniVersion": "1.0.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"}
@@ -110,6 +118,15 @@ def bench_nodes(against: Path | None = None) -> Iterator[list[BenchNode]]:
         yield [stack.enter_context(_daemon(namespace, checkout, folder)) for checkout, folder in managed]
 
 
+@contextmanager
+def datapath_nodes() -> Iterator[dict[str, BenchNode]]:
+    """Runs a node of each datapath, `linux` and `none`; the calling thread is in their network namespace."""
+    with ExitStack() as stack:
+        namespace = stack.enter_context(_namespace())
+        stack.enter_context(namespace.inside())  # the managers as well: they program the namespace in which they run
+        yield {kind: stack.enter_context(_datapath_node(namespace, kind)) for kind in ("linux", "none")}
+
+
 def wait_until(holds: Callable[[], bool], *, what: str) -> None:
     """Polls until the condition holds; exits the benchmark after START_TIMEOUT."""
     deadline = time.monotonic() + START_TIMEOUT
@@ -129,9 +146,26 @@ def _namespace() -> Iterator[Netns]:
 
 
 @contextmanager
-def _daemon(namespace: Netns, checkout: Path, folder: Path) -> Iterator[BenchNode]:
+def _datapath_node(namespace: Netns, kind: str) -> Iterator[BenchNode]:
+    with tempfile.TemporaryDirectory(prefix="contrail-bench-") as name:
+        networks = NodeNetworks(Path(name))
+        directory = str(networks.folder)
+        try:
+            with (
+                _managed_folder(ROOT, "--datapath", kind, "--netns-dir", directory) as folder,
+                _daemon(namespace, ROOT, folder, {"netns-dir": directory}) as node,
+            ):
+                yield node
+        finally:
+            networks.close()
+
+
+@contextmanager
+def _daemon(
+    namespace: Netns, checkout: Path, folder: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[BenchNode]:
     with tempfile.TemporaryDirectory(prefix="contrail-bench-", dir="/dev/shm") as state:
-        settings = {"agent-socket": str(folder / "data/agent.sock"), "state-dir": state}
+        settings = {"agent-socket": str(folder / "data/agent.sock"), "state-dir": state, **more}
         (folder / "node.json").write_text(json.dumps(settings))
         (folder / "cnid.yaml").write_text(f"socket: {folder}/run/cni.sock\n")
         command = [_executable(checkout, "contrail-cnid"), "--config", str(folder / "cnid.yaml")]
@@ -145,7 +179,7 @@ def _daemon(namespace: Netns, checkout: Path, folder: Path) -> Iterator[BenchNod
 
 
 @contextmanager
-def _managed_folder(checkout: Path) -> Iterator[Path]:
+def _managed_folder(checkout: Path, *options: str) -> Iterator[Path]:
     """Runs an embedded manager in the current network namespace, and yields its folder."""
     with tempfile.TemporaryDirectory(prefix="contrail-bench-") as name:
         folder = Path(name)
@@ -154,7 +188,7 @@ def _managed_folder(checkout: Path) -> Iterator[Path]:
         (manifests / "all.yaml").write_text(yaml.safe_dump_all(_manifests()))
         listen = f"127.0.0.1:{free_port()}"
         command = [_executable(checkout, "contrail-manager"), "--embedded", "--listen", listen]
-        command += ["--manifests", str(manifests), "--data-dir", str(folder / "data")]
+        command += ["--manifests", str(manifests), "--data-dir", str(folder / "data"), *options]
         with (folder / "manager.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
             try:
                 ready = sum(number for kind, number in PODS.items() if kind != "never")

@@ -1,0 +1,165 @@
+"""A node as an operator starts it, whose kernel connects the pods: embedded manager, node daemon, and plugin."""
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cni_contrail.agent.http import Endpoint, HttpExchange
+from cni_contrail.deadline import Deadline
+from tests.support.embedded_process import COMMAND, EmbeddedProcess
+from tests.support.manifests import nad, pod, write
+from tests.support.netns import Netns
+from tests.support.node_networks import NodeNetworks
+from tests.support.plugin_callers import await_listener
+from tests.support.shim import build_shim
+
+CIDRS = "10.1.0.0/16, fd00:1::/64"
+_NETWORK = "blue"
+_CONFIGURATION = {"cniVersion": "1.0.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"}
+_TIMEOUT = 30.0  # seconds
+
+
+class ConnectedPod(NamedTuple):
+    """An attached pod and the addresses of its interface in the network."""
+
+    namespace: Netns
+    addresses: tuple[str, ...]
+
+
+class NodeDaemon:
+    """`contrail-cnid` in the current network namespace, with its files below `folder`."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        self.socket = folder / "cni.sock"
+        self.node_file = folder / "node.json"
+        self.log = folder / "cnid.log"
+        self.node_file.write_text(json.dumps(settings))
+        self._file = folder / "cnid.yaml"
+        self._file.write_text(json.dumps({"socket": str(self.socket)}))  # JSON is YAML
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def launch(self) -> None:
+        """Starts it without waiting."""
+        command = [str(COMMAND.with_name("contrail-cnid")), "--config", str(self._file)]
+        environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(self.node_file)}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(command, env=environment, stderr=log)
+
+    def kill(self) -> None:
+        """Sends SIGKILL and waits for its end."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(_TIMEOUT)
+
+    def stop(self) -> int:
+        """Sends SIGTERM and returns its exit status."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(_TIMEOUT)
+
+    def close(self) -> None:
+        """Kills it if it was started."""
+        if self._process is not None:
+            self.kill()
+
+
+class DatapathNode:
+    """The node, with one network; the calling thread is in its network namespace. See `datapath_node`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.networks = NodeNetworks(folder / "networks")
+        within = str(self.networks.folder)
+        self.manager = EmbeddedProcess(folder, options=("--datapath", "linux", "--netns-dir", within))
+        settings = {"agent-socket": str(self.manager.socket), "state-dir": str(folder / "state"), "netns-dir": within}
+        self.daemon = NodeDaemon(folder, settings)
+        write(self.manager.manifests / "nads.yaml", nad(_NETWORK, cidr=CIDRS))
+
+    def start(self) -> None:
+        """Starts both processes, and returns when both serve."""
+        self.manager.start()
+        self.daemon.launch()
+        await_listener(str(self.daemon.socket))
+
+    @property
+    def vni(self) -> int:
+        """Number of the network, which has a pod."""
+        (number,) = self.networks.namespaces.existing()
+        return number
+
+    @contextlib.contextmanager
+    def attached(self, name: str) -> Iterator[ConnectedPod]:
+        """Attaches a pod to the network; its sandbox is deleted at the end."""
+        write(self.manager.manifests / f"{name}.yaml", pod(name, networks=_NETWORK))
+        sandbox = Netns("pod")
+        try:
+            self._add(name, sandbox)
+            yield ConnectedPod(sandbox, _addresses(sandbox))
+        finally:
+            sandbox.delete()
+
+    def report(self) -> Any:
+        """The status of the datapath, with the latest report, as the agent serves it."""
+        endpoint = Endpoint(str(self.manager.socket), "", 0)
+        return json.loads(HttpExchange(endpoint, "GET", "/datapath/report", b"", Deadline(_TIMEOUT)).response().body)
+
+    def await_report(self, since: float) -> Any:
+        """Waits for a report that is younger than the monotonic time `since`, and returns it."""
+        self.manager.wait_until(lambda: self._is_reported(since), what="reported")
+        return self.report()["report"]
+
+    def close(self) -> None:
+        """Kills both processes and removes the networks."""
+        if self.manager.process is not None:
+            self.manager.kill()
+        self.daemon.close()
+        self.networks.close()
+
+    def _is_reported(self, since: float) -> bool:
+        started = time.monotonic()
+        age = self.report()["age"]
+        return age is not None and started - age > since
+
+    def _add(self, name: str, sandbox: Netns) -> None:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "CNI_COMMAND": "ADD",
+            "CNI_CONTAINERID": uuid.uuid4().hex,
+            "CNI_NETNS": sandbox.path,
+            "CNI_IFNAME": "eth0",
+            "CNI_PATH": "/opt/cni/bin",
+            "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=demo;K8S_POD_NAME={name}",
+            "CONTRAIL_CNI_SOCKET": str(self.daemon.socket),
+        }
+        done = subprocess.run(
+            [build_shim()], input=json.dumps(_CONFIGURATION).encode(), env=environment, stdout=subprocess.PIPE,
+            timeout=_TIMEOUT, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+
+
+def _addresses(sandbox: Netns) -> tuple[str, ...]:
+    """Addresses of the second interface."""
+    link = sandbox.links()[1]
+    (found,) = json.loads(sandbox.ip("-json", "address", "show", "dev", link, "scope", "global"))
+    return tuple(each["local"] for each in found["addr_info"] if each)
+
+
+@contextlib.contextmanager
+def datapath_node() -> Iterator[DatapathNode]:
+    """Runs the node in a network namespace of its own, in which the calling thread is meanwhile."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
+        namespace = Netns("node")
+        stack.callback(namespace.delete)
+        stack.enter_context(namespace.inside())
+        node = DatapathNode(folder)
+        stack.callback(node.close)
+        node.start()
+        yield node
