@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
+from cni_contrail.datapath.namespaces import vni_of
+from cni_contrail.link.host_side import is_network_name
 from contrail_config.objects import (
     DefaultGateway,
     InterfaceAddress,
@@ -17,6 +19,7 @@ from contrail_config.objects import (
     VirtualMachineInterface,
     virtual_machine_name,
 )
+from contrailctl.datapath import DatapathStatus
 from contrailctl.endpoint import Endpoint
 from contrailctl.errors import NotFoundError, ResponseError
 
@@ -43,6 +46,7 @@ class _ConfiguredInterface(msgspec.Struct, rename="kebab"):
     v6_gateway: str | None = None
     mtu: int = 1500
     routes: tuple[Route, ...] = ()
+    network_namespace: str | None = None
 
 
 class Port(msgspec.Struct, rename="kebab"):
@@ -91,6 +95,16 @@ class AgentApi:
             interfaces=tuple(_interface(item, annotations) for annotations, item in annotated),
         )
 
+    def datapath(self) -> DatapathStatus:
+        """Returns the state of the node's datapath. Raises NotFoundError if it is not the Linux kernel's."""
+        path = "/datapath/report"
+        try:
+            return msgspec.json.decode(self._endpoint.get(path), type=DatapathStatus)
+        except NotFoundError as error:
+            raise NotFoundError(f"{self._endpoint.url}: the node has no Linux datapath") from error
+        except msgspec.DecodeError as error:
+            raise ResponseError(f"{self._endpoint.url}{path}: invalid response of an agent: {error}") from error
+
     def plugged(self, virtual_machine: VirtualMachine) -> dict[str, Port]:
         """Returns the ports of its plugged interfaces by interface uuid."""
         found = (self._port(virtual_machine.uuid, interface.uuid) for interface in virtual_machine.interfaces)
@@ -136,6 +150,7 @@ def _interface(item: _ConfiguredInterface, annotations: Mapping[str, str]) -> Vi
         addresses=tuple(_addresses(item)),
         mtu=item.mtu,
         routes=item.routes,
+        vni=_vni(item.network_namespace),
         nad=annotations.get("nad"),
         config_name=annotations.get("config-name"),
         interface=annotations.get("interface"),
@@ -143,6 +158,11 @@ def _interface(item: _ConfiguredInterface, annotations: Mapping[str, str]) -> Vi
         # Values of other agents that are unknown here are ignored.
         default_gw=DefaultGateway(default_gw) if default_gw in set(DefaultGateway) else None,
     )
+
+
+def _vni(network_namespace: str | None) -> int:
+    """Returns the VNI in the name of a network's namespace, 0 without one."""
+    return vni_of(network_namespace) if network_namespace and is_network_name(network_namespace) else 0
 
 
 def _addresses(item: _ConfiguredInterface) -> Iterator[InterfaceAddress]:

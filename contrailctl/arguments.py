@@ -55,7 +55,7 @@ def _common_options() -> argparse.ArgumentParser:
 
 
 def _add_get(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    get = commands.add_parser("get", help="list networks, pods, interfaces, ports or events")
+    get = commands.add_parser("get", help="list networks, pods, interfaces, ports, events or the datapath")
     kinds = get.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind, singular in _KINDS.items():
         command = kinds.add_parser(kind, aliases=[singular], help=f"list {kind}", parents=[common])
@@ -64,6 +64,7 @@ def _add_get(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", co
         scope = command.add_mutually_exclusive_group()
         scope.add_argument("-n", "--namespace", help="only objects of this namespace")
         scope.add_argument("-A", "--all-namespaces", action="store_true", help="objects of all namespaces (default)")
+    kinds.add_parser("datapath", help="list the networks of a node's datapath, from its agent", parents=[common])
 
 
 def _add_describe(

@@ -65,6 +65,8 @@ def _run(arguments: argparse.Namespace, version: str) -> Output:
         return get.get_interfaces(_source(arguments), arguments)
     if arguments.kind == "ports":
         return get.get_ports(_agent(arguments), arguments)
+    if arguments.kind == "datapath":
+        return get.get_datapath(_agent(arguments))
     return _LISTS[arguments.kind](ManagerApi(_manager_endpoint(arguments)), arguments)
 
 

@@ -2,18 +2,21 @@
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from contrail_config.default_routes import default_routes
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInterface
 from contrailctl.age import format_age
 from contrailctl.agent import AgentApi
-from contrailctl.errors import UsageError
+from contrailctl.datapath import PortState
+from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
 from manager.api.types import PodState, PodView, thick_names
 
+NO_PORT_STATES: Mapping[str, PortState] = MappingProxyType({})
 _LABEL_WIDTH = 16
 
 
@@ -44,8 +47,23 @@ def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
         machine=virtual_machine,
         names=thick_names(virtual_machine),
     )
-    lines = [*_head(pod), *_details(pod, plugged)]
-    return Output("\n".join(lines), {"pod": pod, "plugged": plugged})
+    ports = _port_states(agent, virtual_machine.interfaces, plugged)
+    lines = [*_head(pod), *_details(pod, plugged, ports)]
+    return Output("\n".join(lines), {"pod": pod, "plugged": plugged, "ports": ports})
+
+
+def _port_states(
+    agent: AgentApi, interfaces: Sequence[VirtualMachineInterface], plugged: Mapping[str, str]
+) -> dict[str, PortState]:
+    """Returns the states of ports by interface uuid; none if the kernel of the node does not connect them."""
+    try:
+        datapath = agent.datapath()
+    except NotFoundError:
+        return {}
+    return {
+        interface.uuid: datapath.port_state(index, interface, plugged.get(interface.uuid))
+        for index, interface in enumerate(interfaces)
+    }
 
 
 def _head(pod: PodView) -> Iterator[str]:
@@ -60,11 +78,13 @@ def _head(pod: PodView) -> Iterator[str]:
         yield _field("Message", pod.message)
 
 
-def _details(pod: PodView, plugged: dict[str, str] | None = None) -> Iterator[str]:
+def _details(
+    pod: PodView, plugged: Mapping[str, str] | None = None, ports: Mapping[str, PortState] = NO_PORT_STATES
+) -> Iterator[str]:
     interfaces = pod.machine.interfaces if pod.machine else ()
     names = pod.names or (thick_names(pod.machine) if pod.machine else ())  # an older manager sends no names
     yield from _section("Default Routes", _default_routes(interfaces, names))
-    yield from _section("Interfaces", _interfaces(interfaces, names, plugged))
+    yield from _section("Interfaces", _interfaces(interfaces, names, plugged, ports))
 
 
 def _default_routes(interfaces: Sequence[VirtualMachineInterface], names: Sequence[str]) -> Iterator[str]:
@@ -73,11 +93,16 @@ def _default_routes(interfaces: Sequence[VirtualMachineInterface], names: Sequen
 
 
 def _interfaces(
-    interfaces: Sequence[VirtualMachineInterface], names: Sequence[str], plugged: dict[str, str] | None
+    interfaces: Sequence[VirtualMachineInterface],
+    names: Sequence[str],
+    plugged: Mapping[str, str] | None,
+    ports: Mapping[str, PortState],
 ) -> Iterator[str]:
     for index, (name, interface) in enumerate(zip(names, interfaces, strict=True)):
         yield f"{name}:"
         fields = {**_interface_fields(interface, index), **_port_fields(interface, plugged)}
+        if interface.uuid in ports:
+            fields |= _state_fields(ports[interface.uuid])
         yield from (f"  {_field(label, value)}" for label, value in fields.items())
 
 
@@ -97,8 +122,18 @@ def _interface_fields(interface: VirtualMachineInterface, index: int) -> dict[st
     }
 
 
-def _port_fields(interface: VirtualMachineInterface, plugged: dict[str, str] | None) -> dict[str, str]:
+def _port_fields(interface: VirtualMachineInterface, plugged: Mapping[str, str] | None) -> dict[str, str]:
     return {} if plugged is None else {"Host Interface": plugged.get(interface.uuid, "<not plugged>")}
+
+
+def _state_fields(port: PortState) -> dict[str, str]:
+    fields = {
+        "Host Namespace": port.namespace or "the node's own",
+        "Port": f"{port.condition.value}: {port.reason}" if port.reason else port.condition.value,
+    }
+    if port.drops:
+        fields["Network Drops"] = f"{port.drops.spoofing} spoofing, {port.drops.broadcast} broadcast"
+    return fields
 
 
 def _address(address: InterfaceAddress) -> str:

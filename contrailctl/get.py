@@ -1,4 +1,4 @@
-"""`contrailctl get`: lists of networks, pods, interfaces, ports and events."""
+"""`contrailctl get`: lists of networks, pods, interfaces, ports, events and the networks of a node's datapath."""
 
 import argparse
 import time
@@ -10,6 +10,7 @@ import msgspec
 from contrail_config.objects import Event, VirtualMachine, VirtualMachineInterface, interface_name
 from contrailctl.age import format_age
 from contrailctl.agent import AgentApi, Port
+from contrailctl.datapath import INDEX_0, NodeNetwork
 from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
@@ -77,6 +78,16 @@ def get_events(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     return _list_output("events of", arguments, views, header, _event_row)
 
 
+def get_datapath(agent: AgentApi) -> Output:
+    """Lists the networks of a node and what its kernel has of them, from its agent."""
+    status = agent.datapath()
+    networks = status.node_networks()
+    header = ("VNI", "NETWORK", "PORTS", "MISSING", "SPOOFING", "BROADCAST", "PROBLEM")
+    table = format_table(header, [_datapath_row(network) for network in networks])
+    text = f"{table}\n\n{status.silence}" if status.silence else table
+    return Output(text, {"items": networks, "age": status.age})
+
+
 def _virtual_machine(agent: AgentApi, arguments: argparse.Namespace) -> VirtualMachine:
     if arguments.namespace is None or arguments.name is None:
         raise UsageError("an agent serves one pod per request: use -n NAMESPACE and the pod's name")
@@ -128,6 +139,12 @@ def _port_row(view: PortView) -> Sequence[str]:
     pairs = ((port.ip_address, port.plen), (port.v6_ip_address, port.v6_plen))
     addresses = ",".join(f"{address}/{length}" for address, length in pairs if address)
     return (view.namespace, view.pod, str(view.index), view.name, port.system_name, addresses, port.mac_address)
+
+
+def _datapath_row(view: NodeNetwork) -> Sequence[str]:
+    network = "index 0, routed" if view.vni == INDEX_0 else view.network or ""
+    drops = (str(view.drops.spoofing), str(view.drops.broadcast)) if view.drops else ("", "")
+    return (str(view.vni), network, str(view.ports), ",".join(view.missing), *drops, view.problem or "")
 
 
 def _event_row(event: Event) -> Sequence[str]:

@@ -62,9 +62,10 @@ class DesiredState(_State, frozen=True):
 
 
 class Computation(NamedTuple):
-    """The desired state, and the names of the networks left out because they share a VNI, by VNI."""
+    """The desired state, its networks' names by VNI, and those of the networks left out because they share a VNI."""
 
     state: DesiredState
+    names: dict[int, str]
     refused: dict[int, tuple[str, ...]]
 
 
@@ -86,9 +87,11 @@ def desired_state(virtual_machines: Iterable[VirtualMachine], link_of: LinkOf) -
                 routed += [] if link is None else [_routed_port(interface, link)]
             elif interface.vni:
                 networks[interface.vni].append(_Attached(interface, link))
-    refused = {vni: names for vni, attached in networks.items() if len(names := _names(attached)) > 1}
+    names = {vni: _names(attached) for vni, attached in networks.items()}
+    refused = {vni: found for vni, found in names.items() if len(found) > 1}
     served = (_network(vni, attached) for vni, attached in sorted(networks.items()) if vni not in refused)
-    return Computation(DesiredState(tuple(served), tuple(sorted(routed, key=lambda port: port.link))), refused)
+    state = DesiredState(tuple(served), tuple(sorted(routed, key=lambda port: port.link)))
+    return Computation(state, {vni: found[0] for vni, found in names.items() if vni not in refused}, refused)
 
 
 def _network(vni: int, attached: list[_Attached]) -> DesiredNetwork:

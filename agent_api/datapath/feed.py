@@ -88,6 +88,11 @@ class DesiredStateFeed:
         return DesiredState((), ()) if self._served is None else self._served.computation.state
 
     @property
+    def names(self) -> Mapping[int, str]:
+        """The names of the networks of the last computation, by VNI."""
+        return {} if self._served is None else self._served.computation.names
+
+    @property
     def refused(self) -> Mapping[int, tuple[str, ...]]:
         """The networks refused by the last computation: names by VNI."""
         return {} if self._served is None else self._served.computation.refused
@@ -107,11 +112,7 @@ class DesiredStateFeed:
         computation = self._compute()
         state = computation.state
         version = hashlib.blake2b(msgspec.json.encode(state), digest_size=16).hexdigest()
-        if (
-            self._served is None
-            or self._served.version != version
-            or self._served.computation.refused != (computation.refused)
-        ):
+        if self._served is None or self._served.computation != computation:
             body = msgspec.json.encode(VersionedState(version, state.networks, state.routed))
             self._served = _Served(version, body, computation)
         self._next_computation = time.monotonic() + self._interval

@@ -40,15 +40,22 @@ class KnownVirtualMachines(Protocol):
         """Calls back after each change."""
 
 
-class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
-    """The datapath as this agent knows it: `version` and numbers of the state that was served last, and the report.
+class NetworkStatus(msgspec.Struct, frozen=True, rename="kebab"):
+    """A network of the state that was served last: its name, None for the routed ports, and its number of ports."""
 
-    `refused`: names of networks that are not served, by the VNI that they share. `age`: seconds since the report.
+    name: str | None
+    ports: int
+
+
+class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
+    """The datapath as this agent knows it: `version` and networks of the state that was served last, and the report.
+
+    `networks` are by VNI, the routed ports by 0. `refused`: names of networks that are not served, by the VNI that they
+    share. `age`: seconds since the report.
     """
 
     version: str | None
-    networks: int
-    ports: int
+    networks: dict[str, NetworkStatus]
     refused: dict[str, tuple[str, ...]]
     age: float | None
     report: DatapathReport | None
@@ -77,15 +84,21 @@ class LinuxDatapath:
 
     def status(self) -> DatapathStatus:
         """Returns the datapath as this agent knows it."""
-        state, reports = self.feed.state, self.reports
+        reports = self.reports
         return DatapathStatus(
             version=self.feed.version,
-            networks=len(state.networks),
-            ports=state.port_count,
+            networks=self._networks(),
             refused={str(vni): names for vni, names in self.feed.refused.items()},
             age=None if reports.latest is None else round(reports.age, 3),
             report=reports.latest,
         )
+
+    def _networks(self) -> dict[str, NetworkStatus]:
+        state, names = self.feed.state, self.feed.names
+        routed = {"0": NetworkStatus(None, len(state.routed))} if state.routed else {}
+        return routed | {
+            str(network.vni): NetworkStatus(names[network.vni], len(network.ports)) for network in state.networks
+        }
 
     def has_lost_device(self, port: Port, devices: Collection[str]) -> bool:
         """Returns whether a port's device is gone; `devices` of ports are in the node's own namespace."""

@@ -141,7 +141,7 @@ class TestReports:
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:
         version = (await get(linux))["version"]
-        nothing = {"version": version, "networks": 0, "ports": 0, "refused": {}, "age": None, "report": None}
+        nothing = {"version": version, "networks": {}, "refused": {}, "age": None, "report": None}
         async with linux.tcp.get("/datapath/report") as answer:
             assert await answer.json() == nothing | {"datapath": "linux"}
         await post(linux, self.REPORT)
@@ -150,6 +150,20 @@ class TestReports:
                 shown = await answer.json()
             assert shown["report"] == self.REPORT
             assert shown["age"] >= 0
+
+    async def test_networks_are_shown_with_their_names_and_numbers_of_ports(
+        self, linux: ServedAgent, store: SqliteStore
+    ) -> None:
+        pod = make_pod()
+        await store.put_virtual_machine(pod)
+        await linux.unix.post("/vm", json=[port_of(pod.uuid, each.uuid) for each in pod.interfaces])
+        state = await get(linux)
+        while not (state["networks"] and state["networks"][0]["ports"] and state["routed"]):
+            state = await get(linux, version=state["version"])
+        async with linux.tcp.get("/datapath/report") as answer:
+            networks = (await answer.json())["networks"]
+        name = ":".join(pod.interfaces[1].network)
+        assert networks == {"0": {"name": None, "ports": 1}, "5": {"name": name, "ports": 1}}
 
     async def test_it_is_accepted_only_on_the_unix_socket(self, linux: ServedAgent) -> None:
         async with linux.tcp.post("/datapath", json=self.REPORT) as answer:

@@ -115,6 +115,7 @@ def test_two_networks_with_one_vni_are_both_left_out_and_named() -> None:
     pods = (make_pod(interface_in(BLUE, 7)), make_pod(interface_in(RED, 8)), make_pod(interface_in(BLUE, 9, vni=6)))
     computation = computed(*pods, plugged={"blue-7": "tap7", "red-8": "tap8"})
     assert [network.vni for network in computation.state.networks] == [6]
+    assert list(computation.names) == [6]
     assert computation.refused == {5: ("default-domain:k8s-shop:blue", "default-domain:k8s-shop:red")}
 
 

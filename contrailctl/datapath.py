@@ -1,0 +1,132 @@
+"""The datapath of a node as its agent knows it: its networks, and the state of a port."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from cni_contrail.datapath.namespaces import name_of
+from contrail_config.objects import VirtualMachineInterface
+
+INDEX_0 = 0
+"""Stands for the routed ports of index 0 in the agent's maps by VNI."""
+
+MAX_AGE = 60.0
+"""Seconds without a report after which the agent counts the datapath as not programmed."""
+
+
+class Drops(msgspec.Struct, frozen=True):
+    """Packets dropped by a network's filter since it was made, by reason."""
+
+    spoofing: int = 0
+    broadcast: int = 0
+
+
+class _Network(msgspec.Struct):
+    name: str | None
+    ports: int
+
+
+class _Report(msgspec.Struct):
+    problems: dict[int, str] = {}
+    missing: dict[int, tuple[str, ...]] = {}
+    drops: dict[int, Drops] = {}
+
+
+class NodeNetwork(msgspec.Struct, frozen=True):
+    """A network on the node; `vni` 0 stands for the routed ports. `drops` are None where they are not known."""
+
+    vni: int
+    network: str | None
+    ports: int
+    missing: tuple[str, ...] = ()
+    problem: str | None = None
+    drops: Drops | None = None
+
+
+class PortCondition(StrEnum):
+    """Whether a port is connected."""
+
+    CONNECTED = "Connected"
+    MISSING = "Missing"
+    PROBLEM = "Problem"
+    UNKNOWN = "Unknown"
+    NOT_PLUGGED = "NotPlugged"
+
+
+class PortState(msgspec.Struct, frozen=True):
+    """State of an interface's port. `namespace` is that of its host end, None for the node's own or none.
+
+    `drops` are those of the whole network.
+    """
+
+    condition: PortCondition
+    reason: str = ""
+    namespace: str | None = None
+    drops: Drops | None = None
+
+
+class DatapathStatus(msgspec.Struct):
+    """Answer of the agent to `/datapath/report`, reduced to the keys that are used."""
+
+    networks: dict[int, _Network]
+    refused: dict[int, tuple[str, ...]]
+    age: float | None = None
+    report: _Report | None = None
+
+    @property
+    def silence(self) -> str | None:
+        """Why the state of the kernel is not known, None if a current report says it."""
+        if self.age is None:
+            return "nothing reported yet: contrail-cnid does not program the datapath"
+        if self.age > MAX_AGE:
+            return f"nothing reported for {self.age:.0f} s: contrail-cnid does not program the datapath"
+        return None
+
+    def node_networks(self) -> list[NodeNetwork]:
+        """Returns the networks by VNI, with those that are refused or stand only in the report."""
+        report = self.report or _Report()
+        numbers = {*self.networks, *self.refused, *report.problems, *report.missing}
+        return [self._node_network(vni, report) for vni in sorted(numbers)]
+
+    def port_state(self, index: int, interface: VirtualMachineInterface, link: str | None) -> PortState:
+        """Returns the state of an interface whose host end is `link`, None if it is not plugged."""
+        vni = INDEX_0 if index == 0 else interface.vni
+        if index and not vni:
+            return PortState(PortCondition.PROBLEM, "its network has no VNI")
+        condition, reason = (PortCondition.NOT_PLUGGED, "") if link is None else self._condition(vni, link)
+        drops = self.report.drops.get(vni) if self.report else None
+        return PortState(condition, reason, name_of(vni) if vni else None, drops)
+
+    def _condition(self, vni: int, link: str) -> tuple[PortCondition, str]:
+        report = self.report or _Report()
+        if vni in self.refused:
+            return PortCondition.PROBLEM, _refusal(self.refused[vni])
+        if self.silence:
+            return PortCondition.UNKNOWN, self.silence
+        if link in report.missing.get(vni, ()):
+            return PortCondition.MISSING, "the host end does not exist"
+        if vni in report.problems:
+            return PortCondition.PROBLEM, report.problems[vni]
+        return PortCondition.CONNECTED, ""
+
+    def _node_network(self, vni: int, report: _Report) -> NodeNetwork:
+        network = self.networks.get(vni, _Network(None, 0))
+        return NodeNetwork(
+            vni=vni,
+            network=", ".join(self.refused[vni]) if vni in self.refused else network.name,
+            ports=network.ports,
+            missing=report.missing.get(vni, ()),
+            problem="; ".join(self._problems(vni, report)) or None,
+            drops=report.drops.get(vni),
+        )
+
+    def _problems(self, vni: int, report: _Report) -> Iterator[str]:
+        if vni in self.refused:
+            yield _refusal(self.refused[vni])
+        if vni in report.problems:
+            yield report.problems[vni]
+
+
+def _refusal(names: tuple[str, ...]) -> str:
+    return f"not connected, {len(names)} networks have this VNI"
