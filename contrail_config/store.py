@@ -165,6 +165,13 @@ class Store(Protocol):
         """Finishes pending operations, ends all watches and releases the store. Idempotent."""
 
 
+class EventPage(NamedTuple):
+    """Events, and the token of the page that follows; None after the last."""
+
+    events: list[Event]
+    following: str | None
+
+
 class EventLog(Protocol):
     """Event log. The embedded store keeps the events itself; in a cluster they are Kubernetes events."""
 
@@ -175,3 +182,9 @@ class EventLog(Protocol):
         self, *, kind: str | None = None, namespace: str | None = None, name: str | None = None
     ) -> list[Event]:
         """Matching events, oldest `last_seen` first."""
+
+    async def event_page(self, *, namespace: str | None, limit: int, token: str | None) -> EventPage:
+        """About `limit` events, from the beginning or from a token on, in an order of the engine's choice.
+
+        Raises StoreError, also if the token is malformed or has expired.
+        """

@@ -73,7 +73,7 @@ def get_ports(agent: AgentApi, arguments: argparse.Namespace) -> Output:
 
 def get_events(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     """Lists events, oldest first."""
-    views = manager.events(namespace=arguments.namespace, name=arguments.name)
+    views = sorted(manager.events(namespace=arguments.namespace, name=arguments.name), key=lambda view: view.last_seen)
     header = ("NAMESPACE", "LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
     return _list_output("events of", arguments, views, header, _event_row)
 

@@ -7,7 +7,9 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final
 
+from contrail_config.errors import StoreError
 from contrail_config.objects import Event, EventType
+from contrail_config.store import EventPage
 
 _MAX_PER_OBJECT: Final = 50
 
@@ -26,6 +28,12 @@ _FIND: Final = """
     SELECT kind, namespace, name, uid, type, reason, message, count, first_seen, last_seen FROM events
     WHERE kind = ifnull(:kind, kind) AND namespace = ifnull(:namespace, namespace) AND name = ifnull(:name, name)
     ORDER BY last_seen, id
+"""
+
+_PAGE: Final = """
+    SELECT kind, namespace, name, uid, type, reason, message, count, first_seen, last_seen, id FROM events
+    WHERE namespace = ifnull(:namespace, namespace) AND (last_seen, id) > (:seen, :id)
+    ORDER BY last_seen, id LIMIT :limit
 """
 
 _COUNT: Final = """
@@ -65,11 +73,29 @@ class EventTable:
         rows = self._db.execute(_FIND, {"kind": kind, "namespace": namespace, "name": name})
         return [_event(row) for row in rows]
 
+    def page(self, *, namespace: str | None, limit: int, token: str | None) -> EventPage:
+        """Returns the events that follow the token, oldest `last_seen` first. Raises StoreError."""
+        seen, last = _position(token)
+        rows = self._db.execute(_PAGE, {"namespace": namespace, "seen": seen, "id": last, "limit": limit}).fetchall()
+        following = f"{rows[-1][-2]!r} {rows[-1][-1]}" if len(rows) == limit else None
+        return EventPage([_event(row[:-1]) for row in rows], following)
+
     def _prune(self) -> None:
         now = self._clock()
         if now >= self._next_prune:
             self._db.execute("DELETE FROM events WHERE last_seen < ?", (now - _MAX_AGE,))
             self._next_prune = now + _PRUNE_INTERVAL
+
+
+def _position(token: str | None) -> tuple[float, int]:
+    """Returns `last_seen` and id of the last event before a page."""
+    if token is None:
+        return float("-inf"), 0
+    try:
+        seen, number = token.split()
+        return float(seen), int(number)
+    except ValueError as error:
+        raise StoreError("events: not a token of this API") from error
 
 
 def _event(row: tuple[str, str, str, str, str, str, str, int, float, float]) -> Event:

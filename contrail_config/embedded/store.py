@@ -23,7 +23,7 @@ from contrail_config.embedded.watcher import Watcher
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreFullError
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, T_co, WatchStart
+from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, EventPage, HeldAddress, T_co, WatchStart
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -166,6 +166,10 @@ class SqliteStore:
     ) -> list[Event]:
         """Matching events, oldest `last_seen` first."""
         return await self._read(self._engine.events.find, kind=kind, namespace=namespace, name=name)
+
+    async def event_page(self, *, namespace: str | None, limit: int, token: str | None) -> EventPage:
+        """At most `limit` events, oldest `last_seen` first. Raises StoreError if the token is malformed."""
+        return await self._read(self._engine.events.page, namespace=namespace, limit=limit, token=token)
 
     async def identities(self) -> dict[tuple[str, str, str], str]:
         """(kind, namespace, name) to uid."""

@@ -142,9 +142,10 @@ class KubeClient:
         *,
         length: int = PAGE_LENGTH,
         not_older_than: str | None = None,
+        token: str = "",
     ) -> AsyncGenerator[Page[T], None]:
-        """Yields a list page by page; each page that fails is requested again. `not_older_than`: see `read_pages`."""
-        return read_pages(self._page, resource, selector, length=length, not_older_than=not_older_than)
+        """Yields a list page by page; each page that fails is requested again. See `read_pages`."""
+        return read_pages(self._page, resource, selector, length=length, not_older_than=not_older_than, token=token)
 
     def watch(
         self, resource: Resource[T], selector: Selector = EVERYTHING, *, since: str, seconds: float

@@ -34,6 +34,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
     items: list[T | UndecodableObject]
     resource_version: str
+    following: str = ""  # token of the page that follows, empty after the last
 
 
 class _ListMetadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -47,9 +48,17 @@ class _List(msgspec.Struct, frozen=True):
 
 
 async def read_pages(
-    exchange: Exchange, resource: Resource[T], selector: Selector, *, length: int, not_older_than: str | None = None
+    exchange: Exchange,
+    resource: Resource[T],
+    selector: Selector,
+    *,
+    length: int,
+    not_older_than: str | None = None,
+    token: str = "",
 ) -> AsyncGenerator[Page[T], None]:
     """Yields the pages, of at most `length` objects each; with `not_older_than` one page from the server's cache.
+
+    With a `token`, those that follow the page with this token.
 
     Raises KubeError; KubeGoneError if the snapshot expired before the last page, and the list must start over.
     """
@@ -58,10 +67,13 @@ async def read_pages(
         query["limit"] = str(length)  # repeated with each `continue`; the other parameters must not change
     else:
         query |= {"resourceVersion": not_older_than, "resourceVersionMatch": "NotOlderThan"}
+    if token:
+        query["continue"] = token
     while True:
         request = ApiRequest("GET", resource.path(selector.namespace), query)
         response = decode(await exchange(request), _List, request=str(request))
-        yield Page([*_decode(response.items or (), resource)], response.metadata.resource_version)
+        items = [*_decode(response.items or (), resource)]
+        yield Page(items, response.metadata.resource_version, response.metadata.next_page)
         if not response.metadata.next_page:
             return
         query["continue"] = response.metadata.next_page

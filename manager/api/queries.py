@@ -113,9 +113,13 @@ class ManagerQueries:
         return Page(tuple(views), page_token(_pod_key(chosen[-1])) if is_cut else found.next_page)
 
     async def events(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[Event]:
-        """Returns the events of matching objects, oldest first."""
-        found = await self._event_log.events(namespace=item_filter.namespace, name=item_filter.name)
-        return take_page(found, _event_key, page)
+        """Returns the events of matching objects: those of one name oldest first, others as the event log has them."""
+        if item_filter.name is not None:
+            found = await self._event_log.events(namespace=item_filter.namespace, name=item_filter.name)
+            return take_page(found, _event_key, page)
+        token = None if page.after is None else page.after[0]
+        listed = await self._event_log.event_page(namespace=item_filter.namespace, limit=page.limit, token=token)
+        return Page(tuple(listed.events), None if listed.following is None else page_token((listed.following,)))
 
     def _matching(self, item_filter: ItemFilter) -> Iterable[_Keyed]:
         if item_filter.namespace is not None and item_filter.name is not None:

@@ -16,7 +16,8 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +31,7 @@ from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.kubernetes.kinds import KINDS
 from contrail_config.objects import Event, EventType
+from contrail_config.store import EventPage
 from manager.kubernetes.event_rate_limits import EventRateLimits
 from manager.kubernetes.wire import NADS, NAMESPACES, PODS
 
@@ -127,11 +129,30 @@ class KubernetesEventLog:
             found = await self._client.list_each(EVENTS, Selector(namespace=namespace or "", fields=fields))
         except KubeError as error:
             raise StoreUnavailableError(f"cannot list events: {error}") from error
-        for item in found:
+        return sorted(self._decodable(found), key=lambda event: event.last_seen)
+
+    async def event_page(self, *, namespace: str | None, limit: int, token: str | None) -> EventPage:
+        """Returns at most `limit` events of all managers in the server's order, without undecodable ones.
+
+        There may be hundreds of thousands, so only this page is read. Raises StoreUnavailableError, also if the token
+        has expired, after some minutes.
+        """
+        selector = Selector(namespace=namespace or "", fields=f"reportingComponent={COMPONENT}")
+        try:
+            async with aclosing(self._client.pages(EVENTS, selector, length=limit, token=token or "")) as pages:
+                page = await anext(pages)
+        except KubeError as error:
+            raise StoreUnavailableError(f"cannot list events: {error}") from error
+        return EventPage(self._decodable(page.items), page.following or None)
+
+    def _decodable(self, items: Iterable[EventObject | UndecodableObject]) -> list[Event]:
+        events = []
+        for item in items:
             if isinstance(item, UndecodableObject):
                 self._skip(item)
-        events = [_event(item) for item in found if isinstance(item, EventObject)]
-        return sorted(events, key=lambda event: event.last_seen)
+            else:
+                events.append(_event(item))
+        return events
 
     async def _write(self, body: EventObject, known: EventObject | None) -> EventObject:
         """Creates the event or increases its count, and returns it as stored."""

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import Event, EventType
+from contrail_config.store import EventPage
 from manager import events
 from manager.events import EventRecorder, Subject, about_nad, about_pod
 from tests.support.pods import make_nad, make_pod
@@ -32,6 +33,9 @@ class Log:
 
     async def events(self, **_selection: str | None) -> list[Event]:
         return self.recorded
+
+    async def event_page(self, *, namespace: str | None, limit: int, token: str | None) -> EventPage:
+        return EventPage(self.recorded[:limit], None)
 
 
 class Recording:

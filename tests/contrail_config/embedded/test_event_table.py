@@ -9,6 +9,7 @@ import pytest
 from contrail_config.embedded.engine import Engine
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.embedded.worker import Worker
+from contrail_config.errors import StoreError
 from contrail_config.objects import Event, EventType
 from contrail_config.store import EventLog
 from tests.support.fake_clock import FakeClock
@@ -69,6 +70,23 @@ async def test_different_events_are_separate(store: SqliteStore, event: Event, d
     await store.record_event(event)
     await store.record_event(event_at(event.last_seen, **difference))
     assert [found.count for found in await store.events()] == [1, 1]
+
+
+async def test_pages_of_events_are_complete_and_sorted(store: SqliteStore, clock: FakeClock) -> None:
+    for number in range(5):
+        await store.record_event(event_at(clock() + number // 2, message=str(number)))
+    messages: list[str] = []
+    token = None
+    while True:
+        page = await store.event_page(namespace=None, limit=2, token=token)
+        messages += [found.message for found in page.events]
+        if page.following is None:
+            break
+        token = page.following
+    assert messages == ["0", "1", "2", "3", "4"]
+    assert (await store.event_page(namespace="nobody", limit=2, token=None)).events == []
+    with pytest.raises(StoreError, match="not a token"):
+        await store.event_page(namespace=None, limit=2, token="x")
 
 
 async def test_events_are_sorted_by_last_seen(store: SqliteStore, clock: FakeClock) -> None:

@@ -131,6 +131,24 @@ async def test_events_can_be_selected_by_object(event_log: KubernetesEventLog) -
     assert await event_log.events(name="nobody") == []
 
 
+async def test_events_are_listed_in_pages_of_which_each_is_read_once(
+    event_log: KubernetesEventLog, server: FakeApiServer
+) -> None:
+    recorded = [event(name=f"web-{number}") for number in range(5)]
+    for one in recorded:
+        await event_log.record_event(one)
+    page = await event_log.event_page(namespace=None, limit=2, token=None)
+    pages = [page]
+    while page.following is not None:
+        page = await event_log.event_page(namespace=None, limit=2, token=page.following)
+        pages.append(page)
+    assert [len(page.events) for page in pages] == [2, 2, 1]
+    assert {one for page in pages for one in page.events} == set(recorded)
+    assert server.requests.count("list events") == 3
+    with pytest.raises(StoreUnavailableError):
+        await event_log.event_page(namespace=None, limit=2, token="x")
+
+
 async def test_events_of_other_components_are_not_listed(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
     body = {"metadata": {"name": "of-others", "namespace": "blue"}, "reportingComponent": "kubelet", "eventTime": None}
     server.storage.put(EVENTS, body)
