@@ -1,0 +1,103 @@
+"""Traffic of a node whose kernel connects the pods, while its processes end and start."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.support.datapath_node import ConnectedPod, DatapathNode, datapath_node
+from tests.support.echo_stream import EchoStream
+
+GATEWAY = "10.1.0.1"
+
+
+@pytest.fixture
+def datapath() -> Iterator[DatapathNode]:
+    with datapath_node() as node:
+        yield node
+
+
+@pytest.fixture
+def pair(datapath: DatapathNode) -> Iterator[tuple[ConnectedPod, ConnectedPod]]:
+    with datapath.attached("a") as first, datapath.attached("b") as second:
+        yield first, second
+
+
+def _kill_manager(node: DatapathNode) -> None:
+    node.manager.kill()
+    node.manager.start()
+
+
+def _restart_manager(node: DatapathNode) -> None:
+    assert node.manager.stop() == 0
+    node.manager.start()
+
+
+def _kill_daemon(node: DatapathNode) -> None:
+    node.daemon.kill()
+    node.daemon.launch()
+
+
+def _restart_daemon(node: DatapathNode) -> None:
+    assert node.daemon.stop() == 0
+    node.daemon.launch()
+
+
+def _kill_both(node: DatapathNode) -> None:
+    node.manager.kill()
+    node.daemon.kill()
+    node.daemon.launch()
+    node.manager.start()
+
+
+def _replace_both(node: DatapathNode) -> None:
+    """As an upgrade: the daemon first, which meets the old agent, then the agent, which meets the new daemon."""
+    _restart_daemon(node)
+    _restart_manager(node)
+
+
+@pytest.mark.parametrize(
+    "restart", [_kill_manager, _restart_manager, _kill_daemon, _restart_daemon, _kill_both, _replace_both]
+)
+def test_no_packet_is_lost_while_processes_restart(
+    datapath: DatapathNode, pair: tuple[ConnectedPod, ConnectedPod], restart: Callable[[DatapathNode], None]
+) -> None:
+    with _pings(pair) as streams:
+        datapath.networks.run(datapath.vni, "ip", "address", "flush", "dev", "br0")  # so that there is something to do
+        restart(datapath)
+        datapath.manager.wait_until(lambda: GATEWAY in _addresses(datapath), what="repaired")
+        datapath.manager.wait_until(lambda: datapath.report()["report"] is not None, what="reported")
+    assert datapath.report()["report"]["problems"] == {}
+    assert [stream.gaps() for stream in streams if stream.lost()] == []
+
+
+def test_a_filter_that_was_flushed_meanwhile_is_made_again_without_losing_a_packet(
+    datapath: DatapathNode, pair: tuple[ConnectedPod, ConnectedPod]
+) -> None:
+    with _pings(pair) as streams:
+        datapath.manager.kill()
+        datapath.daemon.kill()
+        datapath.networks.run(datapath.vni, "nft", "flush", "ruleset")
+        datapath.daemon.launch()
+        datapath.manager.start()
+        datapath.manager.wait_until(lambda: "from_ports" in _ruleset(datapath), what="repaired")
+    assert [stream.gaps() for stream in streams if stream.lost()] == []
+
+
+def _addresses(node: DatapathNode) -> str:
+    return node.networks.run(node.vni, "ip", "address")
+
+
+def _ruleset(node: DatapathNode) -> str:
+    return node.networks.run(node.vni, "nft", "list", "ruleset")
+
+
+@contextmanager
+def _pings(pair: tuple[ConnectedPod, ConnectedPod]) -> Iterator[list[EchoStream]]:
+    """Pings from the first to the second pod in both families at 1 kHz."""
+    first, second = pair
+    streams = [EchoStream(first.namespace, address) for address in second.addresses]
+    with ExitStack() as stack:
+        for stream in streams:
+            stack.enter_context(stream.running())
+        yield streams
