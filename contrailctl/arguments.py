@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 
+from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.runtime.attachment import AttachmentKey, parse_key
 from cni_contrail.runtime.cache import DEFAULT_DIR
 from cni_contrail.runtime.errors import AttachmentError
@@ -38,6 +39,7 @@ def _parser(version: str) -> argparse.ArgumentParser:
     _add_describe(commands, common)
     commands.add_parser("status", help="show readiness and object counts of manager and agent", parents=[common])
     _add_cni(commands, common)
+    _add_datapath(commands, common)
     return parser
 
 
@@ -95,6 +97,21 @@ def _add_cni(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", co
     status = operations.add_parser("status", help="show whether a network is ready for add", parents=[common])
     _add_network(status)
     status.set_defaults(cache_dir=DEFAULT_DIR)  # unused, but a Runtime needs one
+
+
+def _add_datapath(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
+) -> None:
+    datapath = commands.add_parser("datapath", help="remove the datapath from this node")
+    operations = datapath.add_subparsers(dest="operation", required=True, metavar="OPERATION")
+    purge = operations.add_parser(
+        "purge",
+        help="remove all networks of this node, and what index 0 has in its own namespace",
+        description="Removes all networks of this node, as root. Stop contrail-cnid first, or it makes them again.",
+        parents=[common],
+    )
+    purge.add_argument("--netns-dir", metavar="DIR", default=DIRECTORY, help=f"default: {DIRECTORY}")
+    purge.add_argument("--force", action="store_true", help="also what has ports, whose pods are without traffic then")
 
 
 def _add_network(command: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Entry point of the operators' command line: `contrailctl get|describe|status|cni`.
+"""Entry point of the operators' command line: `contrailctl get|describe|status|cni|datapath`.
 
 Exit status: 0 success, 1 failure or not found, 2 usage error, 130 interrupted. An error is one line on stderr.
 """
@@ -18,6 +18,7 @@ from contrailctl.endpoint import Endpoint
 from contrailctl.errors import ContrailctlError, UsageError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output, render
+from contrailctl.purge import purge_datapath
 from contrailctl.status import status
 
 EXIT_FAILED = 1
@@ -57,6 +58,8 @@ def main(argv: list[str] | None = None) -> int:
 def _run(arguments: argparse.Namespace, version: str) -> Output:
     if arguments.command == "cni":
         return _OPERATIONS[arguments.operation](arguments)
+    if arguments.command == "datapath":
+        return purge_datapath(arguments)
     if arguments.command == "status":
         return status(_manager_endpoint(arguments), _agent_endpoint(arguments), own_version=version)
     if arguments.command == "describe":

@@ -108,6 +108,10 @@ class NodeReconciler:
             outcome.problems[vni] = str(error)
 
     def _has_ports(self, netns: int) -> bool:
-        with open_route_socket(netns) as kernel:
-            names = {links.parse_link(body).name for body in kernel.dump(links.dump())}
-        return not names <= _OWN_LINKS
+        return bool(ports_in(netns))
+
+
+def ports_in(netns: int) -> set[str]:
+    """Returns the links in a network's namespace that are not the network's own. Raises LinkError."""
+    with open_route_socket(netns) as kernel:
+        return {links.parse_link(body).name for body in kernel.dump(links.dump())} - _OWN_LINKS

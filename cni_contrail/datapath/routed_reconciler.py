@@ -98,14 +98,25 @@ def _valid(ports: tuple[RoutedPort, ...]) -> tuple[tuple[RoutedPort, ...], dict[
     return tuple(valid), problems
 
 
-def purge_routed(*, sysctl_dir: str = "/proc/sys") -> None:
-    """Removes all that this module has made in the calling thread's network namespace.
+class PurgedRouted(NamedTuple):
+    """Ports that were found, whether there was a table, and whether both were kept because of the ports."""
 
-    Host ends stay, isolated as the plugin created them; forwarding stays enabled. Raises LinkError.
+    ports: tuple[str, ...]
+    had_table: bool
+    is_kept: bool
+
+
+def purge_routed(*, with_ports: bool, sysctl_dir: str = "/proc/sys") -> PurgedRouted:
+    """Removes all that this module has made in the calling thread's network namespace; nothing if there are ports.
+
+    With `with_ports` it disconnects them. Host ends stay, isolated as the plugin created them; forwarding stays
+    enabled. Raises LinkError.
     """
     with RouteSocket() as kernel, open_filters() as filters:
         state = read_routed(kernel, filters, _host_ends_with_routes(kernel))
-        ports = sorted(state.entries.settings)
+        ports = tuple(sorted(state.entries.settings))
+        if ports and not with_ports:
+            return PurgedRouted(ports, state.filter.exists, is_kept=True)
         problems: dict[str, str] = {}
         _raise_first(kernel.execute([messages.isolate_host_end(state.port(link)) for link in ports]))
         _apply_tables(kernel, state, plan(_NOTHING, state.entries), problems)
@@ -115,6 +126,7 @@ def purge_routed(*, sysctl_dir: str = "/proc/sys") -> None:
             raise LinkError("; ".join(problems.values()))
         if state.filter.exists:
             filters.commit([delete_table(routed_rules.TABLE)])
+        return PurgedRouted(ports, state.filter.exists, is_kept=False)
 
 
 def _host_ends_with_routes(kernel: RouteSocket) -> frozenset[str]:

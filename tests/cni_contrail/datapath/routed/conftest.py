@@ -110,7 +110,7 @@ class RoutedNode:
     def purge(self) -> None:
         """Removes everything."""
         with self.namespace.inside():
-            purge_routed()
+            purge_routed(with_ports=True)
 
     def run(self, *command: str) -> str:
         """Runs a command in the node's namespace."""

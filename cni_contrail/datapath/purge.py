@@ -1,0 +1,63 @@
+"""Removes the datapath from a node: namespaces of networks, and what routed ports have in the node's own namespace.
+
+Ports that exist are pods with traffic, so a network with ports, and the routed ports, stay unless the caller says
+otherwise. A process that programs the kernel at the same time makes everything again.
+
+Not removed: forwarding, which other programs may rely on, and links of pods, which go with their pods.
+"""
+
+from __future__ import annotations
+
+from cni_contrail.datapath.namespaces import Namespaces
+from cni_contrail.datapath.network_lock import locked_network
+from cni_contrail.datapath.node_reconciler import ports_in
+from cni_contrail.datapath.routed_reconciler import purge_routed
+from cni_contrail.link.errors import LinkError
+from cni_contrail.link.named_tuple import NamedTuple
+
+ROUTED = 0
+"""Stands for the routed ports in the maps by VNI."""
+
+
+class PurgeOutcome(NamedTuple):
+    """Ports by VNI: of what was `removed`, and of what was `kept` because of them; `problems` prevented the rest."""
+
+    removed: dict[int, tuple[str, ...]]
+    kept: dict[int, tuple[str, ...]]
+    problems: dict[int, str]
+
+
+def purge(namespaces: Namespaces, *, with_ports: bool, sysctl_dir: str = "/proc/sys") -> PurgeOutcome:
+    """Removes everything; with `with_ports` also what has ports, whose pods are then without traffic.
+
+    The calling thread is in the node's network namespace. What fails does not stop the rest.
+    """
+    outcome = PurgeOutcome({}, {}, {})
+    try:
+        _purge_routed(outcome, with_ports=with_ports, sysctl_dir=sysctl_dir)
+    except LinkError as error:
+        outcome.problems[ROUTED] = str(error)
+    for vni in sorted(namespaces.existing()):
+        try:
+            _purge_network(namespaces, vni, outcome, with_ports=with_ports)
+        except LinkError as error:
+            outcome.problems[vni] = str(error)
+    return outcome
+
+
+def _purge_routed(outcome: PurgeOutcome, *, with_ports: bool, sysctl_dir: str) -> None:
+    purged = purge_routed(with_ports=with_ports, sysctl_dir=sysctl_dir)
+    if purged.is_kept:
+        outcome.kept[ROUTED] = purged.ports
+    elif purged.ports or purged.had_table:
+        outcome.removed[ROUTED] = purged.ports
+
+
+def _purge_network(namespaces: Namespaces, vni: int, outcome: PurgeOutcome, *, with_ports: bool) -> None:
+    with locked_network(namespaces, vni) as netns:
+        ports = tuple(sorted(ports_in(netns)))
+        if ports and not with_ports:
+            outcome.kept[vni] = ports
+            return
+        namespaces.delete(vni)
+    outcome.removed[vni] = ports
