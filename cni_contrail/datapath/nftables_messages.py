@@ -43,7 +43,9 @@ _VERDICT_REGISTER = 0
 ACCEPT, DROP = 1, 0
 
 LINK_LAYER, NETWORK, TRANSPORT = 0, 1, 2  # bases of payload offsets
-IIF, OIF, NFPROTO, L4PROTO = 4, 5, 15, 16  # NFT_META_...
+IIF, OIF, IIFNAME, OIFNAME, NFPROTO, L4PROTO = 4, 5, 6, 7, 15, 16  # NFT_META_...
+INVALID, ESTABLISHED, RELATED, NEW = 1, 2, 4, 8  # bits of the state of a connection
+_CONNECTION_STATE = 0  # NFT_CT_STATE
 _INVERTED = 1  # NFT_LOOKUP_F_INV
 _SET_CONCATENATION = 0x80  # NFT_SET_CONCAT
 _HOST_BYTE_ORDER = b"\0\4" + struct.pack("=I", 1)  # user data of a set with single numbers, for `nft list`
@@ -199,6 +201,17 @@ def mask(register: int, bits: bytes) -> Expression:
 def equals(register: int, value: bytes) -> Expression:
     """The rule matches only if the register has this value."""
     return _expression("cmp", _number(1, _FIRST_REGISTER + register), _number(2, 0), _value(3, value))
+
+
+def has_state(states: int) -> tuple[Expression, ...]:
+    """The rule matches only if the packet's connection is in one of the states, a sum of INVALID to NEW."""
+    load = _expression("ct", _number(1, _FIRST_REGISTER), _number(2, _CONNECTION_STATE))
+    # Unlike the numbers of messages, those of registers are of this machine.
+    return load, mask(0, struct.pack("=I", states)), _differs(0, bytes(4))
+
+
+def _differs(register: int, value: bytes) -> Expression:
+    return _expression("cmp", _number(1, _FIRST_REGISTER + register), _number(2, 1), _value(3, value))
 
 
 def is_element(name: str, register: int = 0) -> Expression:

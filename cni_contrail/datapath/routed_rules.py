@@ -9,24 +9,21 @@ node does; of a routed port only those pass whose link and source address are an
 Chain `to_outside`, only with masquerade: new connections from a routed port to what is neither another port nor in an
 excluded network get the node's address.
 
-Each rule has a comment that ends in a digest of the rule, so that a dump tells whether the table is whole: what the
-kernel reports of a rule is not what it was given.
+Comments of rules end in digests (`rule_texts`), so that a dump tells whether the table is whole.
 """
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.desired import Masquerade
-from cni_contrail.datapath.nftables_messages import Expression, KeyField
+from cni_contrail.datapath.nftables_messages import KeyField
+from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_family, is_in, with_digests
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.message import NetlinkRequest
-from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.routes import packed_destination
 
 TABLE = nft.Table(nft.INET, "contrail")
 PORTS, IPV4, IPV6 = "ports", "ipv4", "ipv6"
@@ -48,17 +45,7 @@ MODULES: Mapping[str, str] = {
 _FROM_PORTS, _TO_OUTSIDE = "from_ports", "to_outside"
 _PREROUTING, _POSTROUTING = 0, 4  # NF_INET_...
 _RAW, _SOURCE_NAT = -300, 100  # NF_IP_PRI_RAW, NF_IP_PRI_NAT_SRC
-_SOURCE = {nft.IPV4_FAMILY: (nft.NETWORK, 12, 4), nft.IPV6_FAMILY: (nft.NETWORK, 8, 16)}
-_DESTINATION = {4: (nft.NETWORK, 16, 4), 16: (nft.NETWORK, 24, 16)}
 _UNSPECIFIED = bytes(16)
-
-
-class RuleText(NamedTuple):
-    """A rule: its chain, its steps, and its comment."""
-
-    chain: str
-    expressions: tuple[Expression, ...]
-    comment: str
 
 
 def rules(masquerade: Masquerade | None) -> list[RuleText]:
@@ -68,7 +55,7 @@ def rules(masquerade: Masquerade | None) -> list[RuleText]:
         found += [] if masquerade is None else _to_outside(masquerade)
     except ValueError as error:
         raise LinkError(f"masquerade: {error}") from error
-    return [rule._replace(comment=f"{rule.comment} {_digest(rule)}") for rule in found]
+    return with_digests(found)
 
 
 def create_table(masquerade: Masquerade | None) -> list[NetlinkRequest]:
@@ -125,10 +112,10 @@ def _from_ports() -> Iterator[RuleText]:
     iif = nft.load_meta(nft.IIF, 0)
     yield RuleText(_FROM_PORTS, (iif, nft.is_not_element(PORTS), accept), "accept other links")
     for family, name in ((nft.IPV4_FAMILY, IPV4), (nft.IPV6_FAMILY, IPV6)):
-        source = (iif, nft.load_payload(*_SOURCE[family], 1), nft.is_element(name))
-        yield RuleText(_FROM_PORTS, (*_is_family(family), *source, accept), f"accept own {name}")
-    unspecified = (nft.load_payload(*_SOURCE[nft.IPV6_FAMILY], 0), nft.equals(0, _UNSPECIFIED))
-    yield RuleText(_FROM_PORTS, (*_is_family(nft.IPV6_FAMILY), *unspecified, drop), "drop without address")
+        source = (iif, nft.load_payload(*SOURCE[family], 1), nft.is_element(name))
+        yield RuleText(_FROM_PORTS, (*is_family(family), *source, accept), f"accept own {name}")
+    unspecified = (nft.load_payload(*SOURCE[nft.IPV6_FAMILY], 0), nft.equals(0, _UNSPECIFIED))
+    yield RuleText(_FROM_PORTS, (*is_family(nft.IPV6_FAMILY), *unspecified, drop), "drop without address")
     yield RuleText(_FROM_PORTS, (nft.count(), drop), SPOOFED)
 
 
@@ -138,24 +125,5 @@ def _to_outside(masquerade: Masquerade) -> Iterator[RuleText]:
     yield RuleText(_TO_OUTSIDE, from_others, "accept other links")
     yield RuleText(_TO_OUTSIDE, (nft.load_meta(nft.OIF, 0), nft.is_element(PORTS), accept), "accept to pods")
     for network in masquerade.excluded:
-        yield RuleText(_TO_OUTSIDE, (*_is_in(network), accept), f"accept to {network}")
+        yield RuleText(_TO_OUTSIDE, (*is_in(DESTINATION, network), accept), f"accept to {network}")
     yield RuleText(_TO_OUTSIDE, (nft.masquerade(),), "masquerade")
-
-
-def _is_in(network: str) -> tuple[Expression, ...]:
-    """The destination is in the network; raises ValueError if it is malformed."""
-    _, address, length = packed_destination(network)
-    bits = 8 * len(address)
-    prefix = ((1 << bits) - 1 ^ (1 << bits - length) - 1).to_bytes(len(address), "big")
-    value = (int.from_bytes(address, "big") & int.from_bytes(prefix, "big")).to_bytes(len(address), "big")
-    family = nft.IPV4_FAMILY if len(address) == 4 else nft.IPV6_FAMILY
-    field = nft.load_payload(*_DESTINATION[len(address)], 0)
-    return (*_is_family(family), field, nft.mask(0, prefix), nft.equals(0, value))
-
-
-def _is_family(family: int) -> tuple[Expression, ...]:
-    return nft.load_meta(nft.NFPROTO, 0), nft.equals(0, bytes((family,)))
-
-
-def _digest(rule: RuleText) -> str:
-    return hashlib.blake2b(b"".join((rule.chain.encode(), *rule.expressions)), digest_size=6).hexdigest()
