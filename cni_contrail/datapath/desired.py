@@ -12,6 +12,10 @@ GATEWAY_MAC = "00:00:5e:00:01:00"
 """MAC of every gateway on every node, so that a pod that moves keeps its neighbour entry; the Contrail vrouter's."""
 
 
+UPLINK = "up"
+"""Link from a network's namespace to the node's, if packets may leave the network."""
+
+
 class LocalPort(NamedTuple):
     """Host end of a pod's interface: what may be sent from it. `addresses` have no prefix length."""
 
@@ -21,12 +25,17 @@ class LocalPort(NamedTuple):
 
 
 class Network(NamedTuple):
-    """A virtual network on this node. `gateways` have the prefix lengths of their subnets; `mtu` is in bytes."""
+    """A virtual network on this node. `gateways` have the prefix lengths of their subnets; `mtu` is in bytes.
+
+    `snat`: its pods reach what is outside, with the node's address. `forwarding`: what is outside reaches its subnets.
+    """
 
     vni: int
     mtu: int
     gateways: tuple[Address, ...]
     ports: tuple[LocalPort, ...]
+    snat: bool = False
+    forwarding: bool = False
 
 
 class RoutedPort(NamedTuple):

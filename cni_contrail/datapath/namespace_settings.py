@@ -1,7 +1,7 @@
 """Kernel settings of a network's namespace, written before its first link exists.
 
 A new namespace may inherit the host's (`net.core.devconf_inherit_init_net`), so each is written. Packets are not
-forwarded between the network's subnets and other networks. Links created later have IPv6 off, as host ends of pods need
+forwarded in a network without an uplink (`uplinks`). Links created later have IPv6 off, as host ends of pods need
 no address of their own; the bridge has it, without duplicate address detection: its addresses exist on every node.
 """
 
@@ -15,11 +15,13 @@ from cni_contrail.link.errors import SysctlError
 from cni_contrail.link.sysctls import ensure_setting
 
 _NAMESPACE = {
-    "ipv4/ip_forward": "0",
-    "ipv6/conf/all/forwarding": "0",
     "ipv6/conf/default/accept_ra": "0",
     "ipv6/conf/default/accept_dad": "0",
     "ipv6/conf/default/disable_ipv6": "1",
+}
+_NO_FORWARDING = {
+    "ipv4/ip_forward": "0",
+    "ipv6/conf/all/forwarding": "0",
 }
 _BRIDGE = {f"ipv6/conf/{BRIDGE.name}/disable_ipv6": "0"}
 
@@ -27,6 +29,11 @@ _BRIDGE = {f"ipv6/conf/{BRIDGE.name}/disable_ipv6": "0"}
 def configure_namespace(sysctl_dir: str) -> None:
     """Writes the settings of the namespace; the calling thread is in it. Raises SysctlError."""
     _write(sysctl_dir, _NAMESPACE)
+
+
+def disable_forwarding(sysctl_dir: str) -> None:
+    """Ends forwarding between links of the namespace; the calling thread is in it. Raises SysctlError."""
+    _write(sysctl_dir, _NO_FORWARDING)
 
 
 def configure_bridge(sysctl_dir: str) -> None:

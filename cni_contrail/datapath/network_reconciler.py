@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cni_contrail.datapath import bridge, filter_rules
-from cni_contrail.datapath.desired import GATEWAY_MAC, Network
+from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network
 from cni_contrail.datapath.entries import Source, entries_of
 from cni_contrail.datapath.filter_rules import Drops
-from cni_contrail.datapath.namespace_settings import configure_bridge, configure_namespace
+from cni_contrail.datapath.namespace_settings import configure_bridge, configure_namespace, disable_forwarding
 from cni_contrail.datapath.network_state import NetworkState, index_of, read_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.plan import Plan, plan
@@ -31,11 +31,13 @@ class Reconciled(NamedTuple):
     """Number of changes made in the kernel, and the links of desired ports that do not exist.
 
     `drops` were counted by the filter as it was found; one that was replaced counts from 0 again.
+    `uplink` is the index of the link that has the name of an uplink (`uplinks`), None if there is none.
     """
 
     changes: int
     missing: frozenset[str]
     drops: Drops
+    uplink: int | None
 
 
 def reconcile_network(
@@ -44,7 +46,7 @@ def reconcile_network(
     """Brings the network in the namespace `netns_fd` to its desired state.
 
     Without `removes` it only adds what is missing: the caller knows a part of the desired state. The caller holds the
-    network's lock (`network_lock`).
+    network's lock (`network_lock`). An uplink stays as it is.
 
     Raises KernelError, NetnsError or SysctlError, each a LinkError; the next call continues where this one ended.
     """
@@ -53,6 +55,9 @@ def reconcile_network(
         kernel, filters = RouteSocket(), NftablesSocket()
     with kernel, filters:
         state = read_network(kernel, filters)
+        if UPLINK not in state.indexes:
+            with InNetns(netns_fd):
+                disable_forwarding(sysctl_dir)
         changes = _prepare(kernel, state, network)
         if changes:
             with InNetns(netns_fd):
@@ -67,7 +72,8 @@ def reconcile_network(
         if not removes:
             difference = difference.without_removals()
         changes += _apply(kernel, filters, state, difference)
-        return Reconciled(changes, frozenset(wanted - state.indexes.keys()), state.drops)
+        missing = frozenset(wanted - state.indexes.keys())
+        return Reconciled(changes, missing, state.drops, state.indexes.get(UPLINK))
 
 
 def _prepare(kernel: RouteSocket, state: NetworkState, network: Network) -> int:

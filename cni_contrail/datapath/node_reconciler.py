@@ -14,11 +14,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from cni_contrail.datapath.desired import Network
+from cni_contrail.datapath.desired import UPLINK, Network
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
+from cni_contrail.datapath.uplinks import Uplinks, remove_uplink
 from cni_contrail.link import links
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import LinkError
@@ -26,7 +27,7 @@ from cni_contrail.link.exchange import open_route_socket
 from cni_contrail.link.named_tuple import NamedTuple
 
 STALE_SECONDS = 10.0
-_OWN_LINKS = frozenset(("lo", BRIDGE.name))
+_OWN_LINKS = frozenset(("lo", BRIDGE.name, UPLINK))
 
 
 class NodeOutcome(NamedTuple):
@@ -69,25 +70,31 @@ class NodeReconciler:
         """
         outcome = NodeOutcome({}, {}, {}, set(), {})
         counts = Counter(network.vni for network in desired)
+        unique = [network for network in desired if counts[network.vni] == 1]
+        uplinks = Uplinks(unique, sysctl_dir=self._sysctl_dir)
         for network in desired:
             if counts[network.vni] > 1:
                 outcome.problems[network.vni] = f"{counts[network.vni]} networks have the number {network.vni}"
             else:
-                self._try_network(network, outcome)
+                self._try_network(network, uplinks, outcome)
         for vni in self._stale(counts.keys()):
             self._try_to_remove(vni, outcome)
         return outcome
 
-    def _try_network(self, network: Network, outcome: NodeOutcome) -> None:
+    def _try_network(self, network: Network, uplinks: Uplinks, outcome: NodeOutcome) -> None:
         try:
             with locked_network(self._namespaces, network.vni) as netns:
                 result = reconcile_network(netns, network, sysctl_dir=self._sysctl_dir)
+                outcome.changes[network.vni] = result.changes
+                outcome.missing[network.vni] = result.missing
+                outcome.drops[network.vni] = result.drops
+                uplink = uplinks.reconcile(netns, network, result.uplink)
         except LinkError as error:
             outcome.problems[network.vni] = str(error)
-        else:
-            outcome.changes[network.vni] = result.changes
-            outcome.missing[network.vni] = result.missing
-            outcome.drops[network.vni] = result.drops
+            return
+        outcome.changes[network.vni] += uplink.changes
+        if uplink.problem is not None:
+            outcome.problems[network.vni] = uplink.problem
 
     def _stale(self, desired: Collection[int]) -> list[int]:
         """Returns the networks that have a namespace and have not been desired for STALE_SECONDS."""
@@ -101,6 +108,7 @@ class NodeReconciler:
             with locked_network(self._namespaces, vni) as netns:
                 if self._has_ports(netns):
                     return
+                remove_uplink(vni)
                 self._namespaces.delete(vni)
             del self._stale_since[vni]
             outcome.removed.add(vni)

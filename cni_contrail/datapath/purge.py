@@ -1,4 +1,4 @@
-"""Removes the datapath from a node: namespaces of networks, and what routed ports have in the node's own namespace.
+"""Removes the datapath from a node: networks with their uplinks, and what routed ports have in the node's namespace.
 
 Ports that exist are pods with traffic, so a network with ports, and the routed ports, stay unless the caller says
 otherwise. A process that programs the kernel at the same time makes everything again.
@@ -12,6 +12,7 @@ from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.node_reconciler import ports_in
 from cni_contrail.datapath.routed_reconciler import purge_routed
+from cni_contrail.datapath.uplinks import remove_uplink
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.named_tuple import NamedTuple
 
@@ -59,5 +60,6 @@ def _purge_network(namespaces: Namespaces, vni: int, outcome: PurgeOutcome, *, w
         if ports and not with_ports:
             outcome.kept[vni] = ports
             return
+        remove_uplink(vni)
         namespaces.delete(vni)
     outcome.removed[vni] = ports

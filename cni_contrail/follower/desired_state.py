@@ -43,6 +43,8 @@ def _networks(items: object) -> Iterator[Network]:
             mtu=_number(item["mtu"], "mtu", _MTU),
             gateways=tuple(_gateway(each) for each in _list(item["gateways"])),
             ports=tuple(_port(each) for each in _list(item["ports"])),
+            snat=_flag(item["snat"], "snat"),
+            forwarding=_flag(item["forwarding"], "forwarding"),
         )
 
 
@@ -70,6 +72,12 @@ def _address(value: object) -> str:
 def _number(value: object, key: str, allowed: range) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
         raise ValueError(f"{key} must be a whole number from {allowed[0]} to {allowed[-1]}, not {quoted(value)}")
+    return value
+
+
+def _flag(value: object, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{key} must be true or false, not {quoted(value)}")
     return value
 
 

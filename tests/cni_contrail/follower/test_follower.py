@@ -151,19 +151,39 @@ async def test_without_an_agent_the_last_state_is_still_audited(
     assert "10.1.1.1/24" in networks.run(VNI, "ip", "address", "show", "dev", "br0")
 
 
+async def test_what_a_network_has_towards_the_outside_is_read(
+    served: ServedAgent, store: SqliteStore, virtual_machine: VirtualMachine
+) -> None:
+    first, left = virtual_machine.interfaces
+    known: dict[str, str] = {}
+    for snat, forwarding in ((False, False), (True, False), (False, True)):
+        changed = msgspec.structs.replace(left, ip_fabric_snat=snat, ip_fabric_forwarding=forwarding)
+        await store.put_virtual_machine(msgspec.structs.replace(virtual_machine, interfaces=(first, changed)))
+        found: list[tuple[bool, bool]] = []
+        async with asyncio.timeout(10):
+            while found != [(snat, forwarding)]:
+                async with served.unix.get("/datapath", params={"wait": "5", **known}) as answer:
+                    if answer.status == 503:  # virtual machines are not listed yet
+                        continue
+                    state = read_desired_state(await answer.read())
+                known, found = {"version": state.version}, [(each.snat, each.forwarding) for each in state.networks]
+
+
 @pytest.mark.parametrize(
     "body",
     [
         b"", b"[]", b"{}", b'{"version":1,"networks":[]}', b'{"version":"a","networks":{}}',
-        b'{"version":"a","networks":[{"vni":0,"mtu":1500,"gateways":[],"ports":[]}]}',
-        b'{"version":"a","networks":[{"vni":true,"mtu":1500,"gateways":[],"ports":[]}]}',
-        b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":["10.0.0.1"],"ports":[]}]}',
+        b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":[],"ports":[],"snat":1,"forwarding":false}]}',
+        b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":[],"ports":[],"snat":false}]}',
+        b'{"version":"a","networks":[{"vni":0,"mtu":1500,"gateways":[],"ports":[],"snat":false,"forwarding":false}]}',
+        b'{"version":"a","networks":[{"vni":true,"mtu":1500,"gateways":[],"ports":[],"snat":false,"forwarding":false}]}',
+        b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":["10.0.0.1"],"ports":[],"snat":false,"forwarding":false}]}',
         (b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":[],"ports":[{"link":"a%d","mac":"02:00:00:00:00:01"'
-        b',"addresses":[]}]}]}'),
+        b',"addresses":[]}],"snat":false,"forwarding":false}]}'),
         (b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":[],"ports":[{"link":"tap","mac":"02",'
-        b'"addresses":[]}]}]}'),
+        b'"addresses":[]}],"snat":false,"forwarding":false}]}'),
         (b'{"version":"a","networks":[{"vni":5,"mtu":1500,"gateways":[],"ports":[{"link":"tap",'
-        b'"mac":"02:00:00:00:00:01","addresses":["10.0.0.256"]}]}]}'),
+        b'"mac":"02:00:00:00:00:01","addresses":["10.0.0.256"]}],"snat":false,"forwarding":false}]}'),
     ],
 )  # fmt: skip
 def test_a_malformed_desired_state_is_one_error(body: bytes) -> None:

@@ -1,0 +1,120 @@
+"""Filter and address translation of uplinks, as one nf_tables table in each network's namespace, and one on the node.
+
+In a network's namespace nothing is forwarded but what the network may: between its bridge and its uplink, new
+connections of pods with `snat`, which get the uplink's address, and packets from and to the subnets that are reachable
+from outside.
+
+On the node, packets from uplinks that have their network's uplink address get the node's. Not forwarded are
+
+- packets between uplinks, since networks do not reach each other,
+- packets between uplinks and host ends in the node's namespace, which are index 0 of pods, for the same reason,
+- packets to link-local addresses, such as a cloud's metadata service, which no router forwards (RFC 3927, section 7).
+
+The node's own addresses are reachable from a network with an uplink, as they are from index 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from cni_contrail.datapath import nftables_messages as nft
+from cni_contrail.datapath.desired import UPLINK
+from cni_contrail.datapath.nftables_messages import Expression
+from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_in, with_digests
+from cni_contrail.datapath.uplink_addresses import IPV4_RANGE, IPV6_RANGE
+from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.message import NetlinkRequest
+
+TABLE = nft.Table(nft.INET, "contrail-uplink")
+NODE_PREFIX = "ctup-"
+"""Beginning of the names of all uplinks on the node."""
+
+MODULES: Mapping[str, str] = {
+    "create chain to_outside": "nft_chain_nat",
+    "add a rule to chain to_outside (masquerade": "nft_masq",
+    "add a rule to chain between_links": "nft_ct",
+}
+"""Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
+
+_BETWEEN_LINKS, _TO_OUTSIDE = "between_links", "to_outside"
+_FORWARD, _POSTROUTING = 2, 4  # NF_INET_...
+_FILTER, _SOURCE_NAT = 0, 100  # NF_IP_PRI_FILTER, NF_IP_PRI_NAT_SRC
+_HOST_END_PREFIX = "tap"
+_LINK_LOCAL = "169.254.0.0/16"
+
+
+def node_link(vni: int) -> str:
+    """Returns the name of the node's end of a network's uplink."""
+    return f"{NODE_PREFIX}{vni}"
+
+
+def network_rules(*, snat: bool, subnets: Sequence[str]) -> list[RuleText]:
+    """Returns the rules of the table of a network; `subnets` (CIDRs) are reachable from outside."""
+    accept, new = nft.verdict(nft.ACCEPT), nft.has_state(nft.NEW)
+    outward = (*_is_link(nft.IIFNAME, BRIDGE.name), *_is_link(nft.OIFNAME, UPLINK))
+    inward = (*_is_link(nft.IIFNAME, UPLINK), *_is_link(nft.OIFNAME, BRIDGE.name))
+    rules = [RuleText(_BETWEEN_LINKS, (*nft.has_state(nft.ESTABLISHED | nft.RELATED), accept), "accept established")]
+    for subnet in subnets:
+        source, destination = is_in(SOURCE, subnet), is_in(DESTINATION, subnet)
+        rules.append(RuleText(_BETWEEN_LINKS, (*outward, *source, accept), f"accept from {subnet}"))
+        rules.append(RuleText(_BETWEEN_LINKS, (*inward, *destination, accept), f"accept to {subnet}"))
+    if snat:
+        rules.append(RuleText(_BETWEEN_LINKS, (*outward, *new, accept), "accept new from pods"))
+        rules.append(RuleText(_TO_OUTSIDE, (*outward, nft.masquerade()), "masquerade"))
+    return with_digests(rules)
+
+
+def node_rules() -> list[RuleText]:
+    """Returns the rules of the node's table."""
+    return with_digests(_node_rules())
+
+
+def replace_network_table(rules: Iterable[RuleText]) -> list[NetlinkRequest]:
+    """Requests to replace the table of a network, whatever is left of it: what no rule accepts is dropped."""
+    return _replace_table(rules, policy=nft.DROP)
+
+
+def replace_node_table() -> list[NetlinkRequest]:
+    """Requests to replace the node's table, whatever is left of it: what no rule drops is accepted."""
+    return _replace_table(node_rules(), policy=nft.ACCEPT)
+
+
+def _replace_table(rules: Iterable[RuleText], *, policy: int) -> list[NetlinkRequest]:
+    return [
+        nft.new_table(TABLE),  # so that the deletion never fails
+        nft.delete_table(TABLE),
+        nft.new_table(TABLE),
+        nft.new_chain(TABLE, _BETWEEN_LINKS, hook=_FORWARD, priority=_FILTER, policy=policy),
+        nft.new_chain(TABLE, _TO_OUTSIDE, hook=_POSTROUTING, priority=_SOURCE_NAT, policy=nft.ACCEPT, kind="nat"),
+        *(nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment) for rule in rules),
+    ]
+
+
+def _node_rules() -> Iterator[RuleText]:
+    accept, drop = nft.verdict(nft.ACCEPT), (nft.count(), nft.verdict(nft.DROP))
+    from_uplinks, to_uplinks = _begins(nft.IIFNAME, NODE_PREFIX), _begins(nft.OIFNAME, NODE_PREFIX)
+    from_pods, to_pods = _begins(nft.IIFNAME, _HOST_END_PREFIX), _begins(nft.OIFNAME, _HOST_END_PREFIX)
+    established = nft.has_state(nft.ESTABLISHED | nft.RELATED)
+    for text, expressions in (
+        ("drop between networks", (*from_uplinks, *to_uplinks, *drop)),
+        ("drop to index 0", (*from_uplinks, *to_pods, *drop)),
+        ("drop from index 0", (*from_pods, *to_uplinks, *drop)),
+        # What connection tracking does not know keeps its address.
+        ("drop invalid", (*from_uplinks, *nft.has_state(nft.INVALID), *drop)),
+        ("accept established", (*established, accept)),
+        ("drop to link-local", (*from_uplinks, *is_in(DESTINATION, _LINK_LOCAL), *drop)),
+        ("drop to uplinks", (*to_uplinks, *is_in(DESTINATION, str(IPV4_RANGE)), *drop)),
+        ("drop to uplinks, IPv6", (*to_uplinks, *is_in(DESTINATION, str(IPV6_RANGE)), *drop)),
+    ):
+        yield RuleText(_BETWEEN_LINKS, expressions, text)
+    for range_ in (IPV4_RANGE, IPV6_RANGE):
+        source = is_in(SOURCE, str(range_))
+        yield RuleText(_TO_OUTSIDE, (*from_uplinks, *source, nft.masquerade()), f"masquerade {range_}")
+
+
+def _is_link(kind: int, name: str) -> tuple[Expression, ...]:
+    return _begins(kind, f"{name}\0")
+
+
+def _begins(kind: int, text: str) -> tuple[Expression, ...]:
+    return nft.load_meta(kind, 0), nft.equals(0, text.encode())

@@ -1,0 +1,112 @@
+"""State of uplinks in the kernel: of both ends of them, what they have; and what the node has besides."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+
+from cni_contrail.datapath import nftables_messages as nft
+from cni_contrail.datapath import uplink_rules
+from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.datapath.routed_messages import Settings, parse_settings
+from cni_contrail.datapath.uplink_addresses import AnyNetwork
+from cni_contrail.datapath.uplink_messages import UplinkRoute
+from cni_contrail.link import links
+from cni_contrail.link.addresses import dump_addresses, parse_address
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.links import LinkInfo, LinkRef
+from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.plan import Address
+from cni_contrail.link.routes import MAIN_TABLE, RouteInfo, dump_routes, parse_routes
+
+_LOCAL_TABLE = 255
+
+
+class EndState(NamedTuple):
+    """One end of an uplink, with its addresses, and routes through the other end."""
+
+    link: LinkInfo
+    settings: Settings
+    addresses: frozenset[Address]
+    routes: frozenset[UplinkRoute]
+
+    @property
+    def ref(self) -> LinkRef:
+        """The link, for requests."""
+        return LinkRef(self.link.name, self.link.ifindex)
+
+
+class LinksState(NamedTuple):
+    """The ends in one namespace by name, and the destinations of all other routes except default routes."""
+
+    ends: dict[str, EndState]
+    others: frozenset[AnyNetwork]
+
+
+def read_ends(kernel: RouteSocket, prefix: str) -> LinksState:
+    """Reads all ends whose name begins with the prefix; raises KernelError."""
+    bodies = [(links.parse_link(body), body) for body in kernel.dump(links.dump())]
+    found = {link.ifindex: (link, parse_settings(body)) for link, body in bodies if link.name.startswith(prefix)}
+    addresses = [parse_address(body) for body in kernel.dump(dump_addresses())]
+    routes = [route for body in kernel.dump(dump_routes()) for route in parse_routes(body)]
+    ends = {
+        link.name: EndState(
+            link,
+            settings,
+            frozenset(Address(_text(each.local), each.prefix_length) for each in addresses if each.ifindex == index),
+            frozenset(
+                UplinkRoute(str(_network(route)), _text(route.gateway))
+                for route in routes
+                if route.ifindex == index and route.gateway is not None
+            ),
+        )
+        for index, (link, settings) in found.items()
+    }
+    others = frozenset(_network(route) for route in routes if route.ifindex not in found and _is_relevant(route))
+    return LinksState(ends, others)
+
+
+def find_link(kernel: RouteSocket, name: str) -> EndState | None:
+    """Returns a link without its addresses and routes, None if there is none; raises KernelError."""
+    (body,) = kernel.get([links.get(name)])
+    if not isinstance(body, KernelError):
+        return EndState(links.parse_link(body), parse_settings(body), frozenset(), frozenset())
+    if body.errno != errno.ENODEV:
+        raise body
+    return None
+
+
+def has_ends(kernel: RouteSocket, prefix: str) -> bool:
+    """Returns whether there is a link whose name begins with the prefix; raises KernelError."""
+    return any(links.parse_link(body).name.startswith(prefix) for body in kernel.dump(links.dump()))
+
+
+def read_rules(filters: NftablesSocket) -> list[tuple[str, str]] | None:
+    """Returns chain and comment of each rule of the table of uplinks, None without a table; raises KernelError."""
+    (table,) = filters.get([nft.get_table(uplink_rules.TABLE)])
+    try:
+        if isinstance(table, KernelError):
+            raise table
+        rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(uplink_rules.TABLE))]
+    except KernelError as error:
+        if error.errno != errno.ENOENT:
+            raise
+        return None
+    return [(rule.chain, rule.comment) for rule in rules]
+
+
+def _is_relevant(route: RouteInfo) -> bool:
+    if route.table not in (MAIN_TABLE, _LOCAL_TABLE) or route.length == 0:
+        return False
+    network = _network(route)
+    return not network.is_multicast and not (network.version == 6 and network.is_link_local)
+
+
+def _network(route: RouteInfo) -> AnyNetwork:
+    return ipaddress.ip_network((route.network, route.length))
+
+
+def _text(address: bytes) -> str:
+    return socket.inet_ntop(socket.AF_INET6 if len(address) == 16 else socket.AF_INET, address)
