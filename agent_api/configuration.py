@@ -5,6 +5,8 @@ node: worker-1                        # default: NODE_NAME of the environment, e
 listen: 127.0.0.1:9091
 socket: /run/contrail/agent.sock      # for our own plugin; always accepts writes
 datapath: none                        # linux: this node's kernel connects the interfaces; none: something else does
+masquerade: true                      # datapath linux: packets of index 0 to the outside get the node's address
+masquerade-excluded: []               # CIDRs beside the pods' own subnets that are not outside
 tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
 ports-dir: /var/lib/contrail/ports
 store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config
@@ -15,6 +17,7 @@ metrics-listen: null                  # only /healthz, /readyz and /metrics, for
 import os
 import re
 import socket
+from ipaddress import ip_network
 
 import msgspec
 
@@ -65,6 +68,8 @@ class AgentConfiguration(_Section, frozen=True):
     store: EmbeddedStoreSettings | KubernetesStoreSettings | VncStoreSettings | None = None
     metrics_listen: str | None = None
     datapath: Datapath = DEFAULT_DATAPATH
+    masquerade: bool = True
+    masquerade_excluded: tuple[str, ...] = ()
 
 
 def load_agent_configuration(path: str) -> AgentConfiguration:
@@ -86,6 +91,15 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
     if isinstance(configuration.store, KubernetesStoreSettings) and not _NODE_NAME.fullmatch(configuration.node):
         rule = "use at most 253 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
         raise ConfigurationError(f"{origin}: node: {configuration.node!r} is not a valid node name; {rule}")
+    for cidr in configuration.masquerade_excluded:
+        _check_cidr(cidr, key=f"{origin}: masquerade-excluded")
     for key, value in (("socket", configuration.socket), ("ports-dir", configuration.ports_dir)):
         if not os.path.isabs(value):
             raise ConfigurationError(f"{origin}: {key}: {value!r} is not an absolute path")
+
+
+def _check_cidr(text: str, *, key: str) -> None:
+    try:
+        ip_network(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{key}: {error}") from error

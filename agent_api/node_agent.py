@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
 
+from agent_api.datapath.desired_state import INSIDE_ONLY, Masquerade
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.linux_datapath import LinuxDatapath
 from agent_api.datapath.metrics import register_kind
@@ -38,6 +39,7 @@ class NodeAgent:
         device_exists: DeviceExists = device_exists,
         initial_backoff: float = INITIAL_BACKOFF,
         datapath: Datapath = DEFAULT_DATAPATH,
+        masquerade: Masquerade | None = INSIDE_ONLY,
     ) -> None:
         self.details = {"datapath": datapath.value}
         self.virtual_machines = VirtualMachineIndex(datapath=datapath)
@@ -46,7 +48,7 @@ class NodeAgent:
         register_kind(registry, datapath)
         self.datapath: LinuxDatapath | None = None
         if datapath is Datapath.LINUX:
-            self.datapath = LinuxDatapath(self.virtual_machines, self.ports, registry=registry)
+            self.datapath = LinuxDatapath(self.virtual_machines, self.ports, masquerade=masquerade, registry=registry)
         self.stale_ports = StalePortCleaner(
             self.ports,
             timeout=stale_timeout,

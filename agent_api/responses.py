@@ -37,8 +37,8 @@ _FORBIDDEN_IN_ANNOTATION = re.compile(r'[:{}"\\\x00-\x1f\x7f]')
 class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     """One interface as configured; `mtu` is in bytes, a route without `gw` is on-link.
 
-    With a Linux datapath, `network_namespace` and `bridge` say where the host end belongs; `routed`: it belongs in the
-    node's own namespace.
+    With a Linux datapath, `network_namespace` and `bridge` say where the host end belongs; with `routed` it belongs
+    in the node's own namespace, where it has these gateways of the pod's subnets.
     """
 
     id: str
@@ -61,7 +61,7 @@ class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     routes: tuple[Route, ...]
     network_namespace: str | UnsetType = UNSET
     bridge: str | UnsetType = UNSET
-    routed: bool | UnsetType = UNSET
+    routed: tuple[str, ...] | UnsetType = UNSET
 
 
 class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
@@ -184,7 +184,7 @@ def _instance_keys(port: Port) -> dict[str, Any]:
 
 def _datapath_keys(interface: VirtualMachineInterface, index: int) -> dict[str, Any]:
     if index == 0:
-        return {"routed": True}
+        return {"routed": tuple(each.subnet_gateway for each in interface.addresses if each.subnet_gateway)}
     if not interface.vni:  # not connected
         return {}
     return {"network_namespace": network_namespace(interface.vni), "bridge": BRIDGE}

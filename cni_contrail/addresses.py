@@ -39,6 +39,15 @@ def canonical_cidr(text: object) -> str | None:
     return f"{address}/{int(length)}"
 
 
+def network_of(address: str, length: int) -> str:
+    """Returns the CIDR of the network of a valid address and prefix length."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    packed = socket.inet_pton(family, address)
+    host_bits = len(packed) * 8 - length
+    network = (int.from_bytes(packed, "big") >> host_bits << host_bits).to_bytes(len(packed), "big")
+    return f"{socket.inet_ntop(family, network)}/{length}"
+
+
 def is_unspecified(address: str) -> bool:
     """Returns whether the address, in canonical form, is `0.0.0.0` or `::`."""
     return address in ("0.0.0.0", "::")

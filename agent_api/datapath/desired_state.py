@@ -7,6 +7,7 @@ by their VNI alone; two networks with one VNI are both left out, since programmi
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from ipaddress import ip_network
 from typing import NamedTuple
 
 import msgspec
@@ -41,7 +42,7 @@ class DesiredNetwork(_State, frozen=True):
 
 
 class RoutedPort(_State, frozen=True):
-    """A plugged port of index 0; `gateways` are the addresses without prefix length that its pod uses as gateways."""
+    """A plugged port of index 0; `gateways` are those of its subnets, without prefix length."""
 
     link: str
     mac: str
@@ -49,11 +50,22 @@ class RoutedPort(_State, frozen=True):
     gateways: tuple[str, ...]
 
 
+class Masquerade(_State, frozen=True):
+    """Packets of routed ports to the outside get the node's address; `excluded` are the networks that are inside."""
+
+    excluded: tuple[str, ...] = ()
+
+
+INSIDE_ONLY = Masquerade()
+"""Masquerade that excludes only the subnets of routed ports."""
+
+
 class DesiredState(_State, frozen=True):
-    """All networks by VNI, and the routed ports by link."""
+    """All networks by VNI, the routed ports by link, and how these appear outside (None: with their own addresses)."""
 
     networks: tuple[DesiredNetwork, ...]
     routed: tuple[RoutedPort, ...]
+    masquerade: Masquerade | None
 
     @property
     def port_count(self) -> int:
@@ -76,22 +88,38 @@ class _Attached(NamedTuple):
     link: str | None
 
 
-def desired_state(virtual_machines: Iterable[VirtualMachine], link_of: LinkOf) -> Computation:
-    """Returns the desired state for the virtual machines of this node."""
+def desired_state(
+    virtual_machines: Iterable[VirtualMachine], link_of: LinkOf, masquerade: Masquerade | None
+) -> Computation:
+    """Returns the desired state for the virtual machines of this node.
+
+    `masquerade` is as configured; the subnets of the routed ports are excluded, too.
+    """
     networks = defaultdict[int, list[_Attached]](list)
     routed: list[RoutedPort] = []
+    inside: set[str] = set()
     for virtual_machine in virtual_machines:
         for index, interface in enumerate(virtual_machine.interfaces):
             link = link_of(virtual_machine, interface)
             if index == 0:
                 routed += [] if link is None else [_routed_port(interface, link)]
+                inside.update(_subnet(address) for address in interface.addresses)
             elif interface.vni:
                 networks[interface.vni].append(_Attached(interface, link))
     names = {vni: _names(attached) for vni, attached in networks.items()}
     refused = {vni: found for vni, found in names.items() if len(found) > 1}
     served = (_network(vni, attached) for vni, attached in sorted(networks.items()) if vni not in refused)
-    state = DesiredState(tuple(served), tuple(sorted(routed, key=lambda port: port.link)))
+    by_link = tuple(sorted(routed, key=lambda port: port.link))
+    state = DesiredState(tuple(served), by_link, _excluding(masquerade, inside))
     return Computation(state, {vni: found[0] for vni, found in names.items() if vni not in refused}, refused)
+
+
+def _excluding(masquerade: Masquerade | None, inside: set[str]) -> Masquerade | None:
+    return None if masquerade is None else Masquerade(tuple(sorted(inside.union(masquerade.excluded))))
+
+
+def _subnet(address: InterfaceAddress) -> str:
+    return str(ip_network((address.address, address.prefix_length), strict=False))
 
 
 def _network(vni: int, attached: list[_Attached]) -> DesiredNetwork:
@@ -126,6 +154,7 @@ def _port(interface: VirtualMachineInterface, link: str) -> DesiredPort:
 
 
 def _routed_port(interface: VirtualMachineInterface, link: str) -> RoutedPort:
-    used = (gateway for each in interface.addresses for gateway in (each.gateway, each.subnet_gateway) if gateway)
+    # Not `gateway`, as above: an address of the host end would be taken from the pod that has it.
+    gateways = (each.subnet_gateway for each in interface.addresses if each.subnet_gateway)
     addresses = tuple(address.address for address in interface.addresses)
-    return RoutedPort(link, interface.mac, addresses, tuple(dict.fromkeys(used)))
+    return RoutedPort(link, interface.mac, addresses, tuple(dict.fromkeys(gateways)))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_api.datapath.desired_state import Computation, DesiredNetwork, DesiredState, RoutedPort
+from agent_api.datapath.desired_state import Computation, DesiredNetwork, DesiredState, Masquerade, RoutedPort
 from agent_api.errors import NotReadyError
 from agent_api.waiters import Waiters
 
@@ -29,6 +29,7 @@ class VersionedState(msgspec.Struct, frozen=True, rename="kebab"):
     version: str
     networks: tuple[DesiredNetwork, ...]
     routed: tuple[RoutedPort, ...]
+    masquerade: Masquerade | None
 
 
 class _Served(NamedTuple):
@@ -85,7 +86,7 @@ class DesiredStateFeed:
     @property
     def state(self) -> DesiredState:
         """The state that was computed last; an empty one before."""
-        return DesiredState((), ()) if self._served is None else self._served.computation.state
+        return DesiredState((), (), None) if self._served is None else self._served.computation.state
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -113,6 +114,6 @@ class DesiredStateFeed:
         state = computation.state
         version = hashlib.blake2b(msgspec.json.encode(state), digest_size=16).hexdigest()
         if self._served is None or self._served.computation != computation:
-            body = msgspec.json.encode(VersionedState(version, state.networks, state.routed))
+            body = msgspec.json.encode(VersionedState(version, state.networks, state.routed, state.masquerade))
             self._served = _Served(version, body, computation)
         self._next_computation = time.monotonic() + self._interval

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from agent_api.datapath.desired_state import Computation, desired_state
+from agent_api.datapath.desired_state import Computation, Masquerade, desired_state
 from agent_api.datapath.feed import DesiredStateFeed
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.lost_devices import has_lost_device
@@ -66,8 +66,14 @@ class LinuxDatapath:
     """What the kernel of this node should have, for the process that programs it, and what that process reports."""
 
     def __init__(
-        self, virtual_machines: KnownVirtualMachines, ports: PortTable, *, registry: CollectorRegistry
+        self,
+        virtual_machines: KnownVirtualMachines,
+        ports: PortTable,
+        *,
+        masquerade: Masquerade | None,
+        registry: CollectorRegistry,
     ) -> None:
+        self._masquerade = masquerade
         self._virtual_machines = virtual_machines
         self._ports = ports
         self._logged: dict[int, tuple[str, ...]] = {}
@@ -120,7 +126,7 @@ class LinuxDatapath:
         return None
 
     def _compute(self) -> Computation:
-        computation = desired_state(self._virtual_machines.all(), self._link_of)
+        computation = desired_state(self._virtual_machines.all(), self._link_of, self._masquerade)
         for vni, names in computation.refused.items():
             if self._logged.get(vni) != names:
                 log.error("%s", _refusal(vni, names))

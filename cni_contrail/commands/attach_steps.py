@@ -91,7 +91,7 @@ def create_links(request: Request, netns: int, record: Record) -> int:
 
             make_links(request.node, netns, record)
             return record.sandbox_id
-        if record.in_networks:
+        if record.has_datapath:
             from cni_contrail.commands.networks import make_in_networks  # only where a datapath is
 
             return make_in_networks(request.node, netns, plans)

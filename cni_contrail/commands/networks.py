@@ -1,13 +1,14 @@
-"""Interfaces that a datapath connects: host ends in the namespaces of their networks."""
+"""Interfaces that a datapath connects: host ends in the namespaces of their networks, or routed by the host."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.datapath.attachment import connect_ports, held_networks
-from cni_contrail.datapath.desired import LocalPort, Network
+from cni_contrail.datapath.desired import LocalPort, Network, RoutedPort
 from cni_contrail.datapath.namespaces import Namespaces, vni_of
+from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.link.make import make_interfaces
 from cni_contrail.link.plan import InterfacePlan
 
@@ -25,6 +26,9 @@ def make_in_networks(node: NodeServices, netns: int, plans: Sequence[InterfacePl
         with node.phase("connect"):
             for network, namespace in zip(networks, held.values(), strict=True):
                 connect_ports(namespace, network.ports)
+            for port in _routed_ports(plans):
+                # Without masquerade if no port is there yet: only the reconciler knows what is outside.
+                connect_routed(port, None, sysctl_dir=settings.sysctl_dir)
     return sandbox_id
 
 
@@ -45,6 +49,13 @@ def _networks_of(plans: Sequence[InterfacePlan]) -> list[Network]:
         for namespace, group in by_namespace.items()
     ]
     return sorted(networks, key=lambda network: network.vni)
+
+
+def _routed_ports(plans: Sequence[InterfacePlan]) -> Iterator[RoutedPort]:
+    for plan in plans:
+        if plan.routed:
+            addresses = tuple(address.address for address in plan.addresses)
+            yield RoutedPort(plan.host_name, plan.mac, addresses, plan.routed)
 
 
 def _port(plan: InterfacePlan) -> LocalPort:

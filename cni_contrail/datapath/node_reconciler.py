@@ -14,11 +14,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from cni_contrail.datapath.desired import UPLINK, Network
+from cni_contrail.datapath.desired import UPLINK, Network, Routed
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
+from cni_contrail.datapath.routed_reconciler import reconcile_routed
 from cni_contrail.datapath.uplinks import Uplinks, remove_uplink
 from cni_contrail.link import links
 from cni_contrail.link.bridge_port import BRIDGE
@@ -27,6 +28,10 @@ from cni_contrail.link.exchange import open_route_socket
 from cni_contrail.link.named_tuple import NamedTuple
 
 STALE_SECONDS = 10.0
+INDEX_0 = 0
+"""Stands for the routed ports of index 0 in an outcome; no network has this number."""
+
+NOTHING_ROUTED = Routed((), None)
 _OWN_LINKS = frozenset(("lo", BRIDGE.name, UPLINK))
 
 
@@ -63,10 +68,11 @@ class NodeReconciler:
         """Whether there are networks to remove later."""
         return bool(self._stale_since)
 
-    def reconcile(self, desired: Sequence[Network]) -> NodeOutcome:
-        """Brings every network to its desired state, and removes those that are not desired.
+    def reconcile(self, desired: Sequence[Network], routed: Routed = NOTHING_ROUTED) -> NodeOutcome:
+        """Brings every network and the routed ports to their desired state, and removes what is not desired.
 
-        Failures are in the outcome. Two networks with one number are a problem: their packets would meet.
+        The calling thread is in the node's network namespace. Failures are in the outcome. Two networks with one number
+        are a problem: their packets would meet.
         """
         outcome = NodeOutcome({}, {}, {}, set(), {})
         counts = Counter(network.vni for network in desired)
@@ -79,7 +85,23 @@ class NodeReconciler:
                 self._try_network(network, uplinks, outcome)
         for vni in self._stale(counts.keys()):
             self._try_to_remove(vni, outcome)
+        self._try_routed(routed, outcome)
         return outcome
+
+    def _try_routed(self, routed: Routed, outcome: NodeOutcome) -> None:
+        try:
+            result = reconcile_routed(routed, sysctl_dir=self._sysctl_dir)
+        except LinkError as error:
+            outcome.problems[INDEX_0] = str(error)
+            return
+        outcome.changes[INDEX_0] = result.changes
+        outcome.missing[INDEX_0] = result.missing
+        outcome.drops[INDEX_0] = Drops(result.dropped, 0)
+        problems = [f"{link}: {problem}" for link, problem in sorted(result.problems.items())]
+        if result.node_problem:
+            problems.insert(0, result.node_problem)
+        if problems:
+            outcome.problems[INDEX_0] = "; ".join(problems)
 
     def _try_network(self, network: Network, uplinks: Uplinks, outcome: NodeOutcome) -> None:
         try:

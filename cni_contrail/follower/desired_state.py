@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cni_contrail.addresses import canonical_address, canonical_cidr
-from cni_contrail.datapath.desired import LocalPort, Network
+from cni_contrail.datapath.desired import LocalPort, Masquerade, Network, Routed, RoutedPort
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.links import packed_mac, packed_name
 from cni_contrail.link.named_tuple import NamedTuple
@@ -23,13 +23,14 @@ class DesiredState(NamedTuple):
 
     version: str
     networks: tuple[Network, ...]
+    routed: Routed
 
 
 def read_desired_state(body: bytes) -> DesiredState:
     """Parses the body of the agent's answer; raises `PluginError` with code 100 that names key and value."""
     try:
         document = json.loads(body)
-        return DesiredState(_text(document["version"]), tuple(_networks(document["networks"])))
+        return DesiredState(_text(document["version"]), tuple(_networks(document["networks"])), _routed(document))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PluginError(
             Code.BAD_AGENT_RESPONSE, f"agent's desired state of the datapath: {_reason(error)}"
@@ -46,6 +47,24 @@ def _networks(items: object) -> Iterator[Network]:
             snat=_flag(item["snat"], "snat"),
             forwarding=_flag(item["forwarding"], "forwarding"),
         )
+
+
+def _routed(document: Mapping[str, Any]) -> Routed:
+    ports = tuple(
+        RoutedPort(*_port(item), tuple(_address(each) for each in _list(item["gateways"])))
+        for item in _list(document["routed"])
+    )
+    masquerade = document["masquerade"]
+    if masquerade is None:
+        return Routed(ports, None)
+    return Routed(ports, Masquerade(tuple(_cidr(each) for each in _list(masquerade["excluded"]))))
+
+
+def _cidr(value: object) -> str:
+    cidr = canonical_cidr(value)
+    if cidr is None:
+        raise ValueError(f"an excluded network must be a CIDR, not {quoted(value)}")
+    return cidr
 
 
 def _port(item: Mapping[str, Any]) -> LocalPort:

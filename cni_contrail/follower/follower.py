@@ -105,11 +105,11 @@ class Follower:
 
     def _audit_last(self) -> None:
         if self._desired is not None:
-            self._log_problems(self._reconciler.reconcile(self._desired.networks))
+            self._log_problems(self._reconciler.reconcile(self._desired.networks, self._desired.routed))
 
     def _program(self, desired: DesiredState, *, is_audit: bool) -> None:
         started = time.monotonic()
-        outcome = self._reconciler.reconcile(desired.networks)
+        outcome = self._reconciler.reconcile(desired.networks, desired.routed)
         self._log_problems(outcome)
         made = sum(outcome.changes.values())
         if is_audit and made:
@@ -122,7 +122,7 @@ class Follower:
     def _log_problems(self, outcome: NodeOutcome) -> None:
         for vni, problem in outcome.problems.items():
             if self._problems.get(vni) != problem:
-                self._log.error(f"datapath: network {vni}: {problem}")
+                self._log.error(f"datapath: {f'network {vni}' if vni else 'index 0'}: {problem}")
         self._problems = dict(outcome.problems)
 
     def _note(self, trouble: str) -> None:

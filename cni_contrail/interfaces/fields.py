@@ -88,6 +88,14 @@ class Fields:
         address = self.address(key, family)
         return None if is_unspecified(address) else address
 
+    def gateways(self, key: str) -> tuple[str, ...]:
+        """Returns a list of addresses, in canonical form; empty if the key is absent."""
+        value = self._item.get(key, [])
+        addresses = [canonical_address(each) for each in value] if isinstance(value, list) else [None]
+        if None in addresses:
+            raise self.malformed(key, "a list of addresses")
+        return tuple(each for each in addresses if each is not None)
+
     def routes(self, key: str) -> tuple[Route, ...]:
         """Returns a list of `{"dst": CIDR, "gw": address}`, without `gw` for on-link; empty if the key is absent."""
         value = self._item.get(key, [])

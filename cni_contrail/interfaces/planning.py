@@ -1,15 +1,18 @@
 """Plans the kernel state of interfaces from the agent's list and their names in the sandbox."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from cni_contrail.addresses import family_of, network_of
 from cni_contrail.interfaces.names import alias, host_name, vlan_link_name
 from cni_contrail.interfaces.served import ServedAddress, ServedInterface
 from cni_contrail.link.addresses import SubnetKey, subnet_of
-from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, SourceRouting
+from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route, SourceRouting
 from cni_contrail.pod import PodIdentity
 
 _FIRST_TABLE = 1000  # of routing tables for source addresses; `sbr` takes the first free one from 100
+_NEVER_PREFERRED = 1 << 24  # metric above that of every route which the plugin adds
+_FULL_LENGTH = {4: 32, 6: 128}
 _SUBNET_METRIC = {4: 0, 6: 256}  # of the routes that the kernel adds for the subnets of addresses
 
 
@@ -44,19 +47,33 @@ def plan_interfaces(
             defaults=defaults.get(interface.uuid, ()),
             source_routing=_source_routing(interface, overlapping) if overlapping else (),
             namespace=interface.namespace,
-            gateways=_gateways(interface) if interface.routed else (),
             routed=interface.routed,
         )
         for interface, name in zip(chosen, names, strict=True)
     ]
+    plans = [_routed(plan) if plan.routed else plan for plan in plans]
     return _nested(plans, chosen, parent) if parent else plans
 
 
-def _gateways(interface: ServedInterface) -> tuple[Address, ...]:
-    """Returns the gateways of the interface's subnets, with the prefix lengths of these."""
-    return tuple(
-        Address(each.gateway, each.address.prefix_length) for each in interface.addresses or () if each.gateway
+def _routed(plan: InterfacePlan) -> InterfacePlan:
+    """Returns the plan of an interface that the host routes: the pod sends everything to a gateway.
+
+    That includes what is for its own subnet: the host has no link on which others could answer. The kernel's own route
+    to the subnet gets a worse metric, and stays.
+    """
+    return plan._replace(
+        addresses=tuple(each._replace(metric=_NEVER_PREFERRED) for each in plan.addresses),
+        routes=(*_gateway_routes(plan), *plan.routes),
     )
+
+
+def _gateway_routes(plan: InterfacePlan) -> Iterator[Route]:
+    for gateway in plan.routed:
+        family = family_of(gateway)
+        yield Route(f"{gateway}/{_FULL_LENGTH[family]}", None)
+        for address, length, _ in plan.addresses:
+            if family_of(address) == family and length < _FULL_LENGTH[family]:
+                yield Route(network_of(address, length), gateway)
 
 
 def _nested(plans: Sequence[InterfacePlan], chosen: Sequence[ServedInterface], parent: str) -> list[InterfacePlan]:

@@ -50,8 +50,8 @@ class ServedInterface(NamedTuple):
 
     `addresses` is None until the Contrail vrouter agent reports them; `mtu` is in bytes, None if the plugin's settings
     apply. `namespace` is that of its network where a datapath connects the interface to the network's bridge; `routed`:
-    the datapath routes it in the host's namespace. `vlan_id` is as the agent states it, whatever that is: only nested
-    mode needs one.
+    the datapath routes it in the host's namespace, which has these gateways of its subnets. `vlan_id` is as the agent
+    states it, whatever that is: only nested mode needs one.
     """
 
     uuid: str
@@ -66,7 +66,7 @@ class ServedInterface(NamedTuple):
     routes: tuple[Route, ...]
     vlan_id: object = None
     namespace: str = ""
-    routed: bool = False
+    routed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.position} ({self.annotations.get('nad') or self.annotations.get('network')}, {self.uuid})"
@@ -190,7 +190,7 @@ def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedIn
         routes=fields.routes("routes"),
         vlan_id=fields.raw("vlan-id"),
         namespace=_network_namespace(fields),
-        routed=fields.raw("routed") is True,
+        routed=fields.gateways("routed"),
     )
 
 

@@ -56,7 +56,7 @@ class InterfacePlan(NamedTuple):
     `source_routing` has its addresses in subnets that overlap those of other interfaces of the pod.
 
     The host end is in the host's namespace, or with `namespace` in that of its network (`host_side`), as a port of the
-    bridge. `routed`: the datapath routes it in the host's namespace, where it has the `gateways` of the pod's subnets.
+    bridge. `routed`: the datapath routes it in the host's namespace, where it has these gateways of the pod's subnets.
 
     A veth pair, unless `vlan_id` is set (nested mode): then `name` is a macvlan over the VLAN `vlan_id` of the host's
     link `parent`, and `host_name` is the name that a VLAN link gets if this plugin creates it (see `vlan_links`).
@@ -74,8 +74,7 @@ class InterfacePlan(NamedTuple):
     parent: str = ""
     vlan_id: int = 0
     namespace: str = ""
-    gateways: tuple[Address, ...] = ()
-    routed: bool = False
+    routed: tuple[str, ...] = ()
 
 
 class ReplacedRoute(NamedTuple):

@@ -27,7 +27,6 @@ _FIELDS = {key: field for field, key in _KEYS.items()}
 
 _PLAN_LISTS = {
     "addresses": Address,
-    "gateways": Address,
     "routes": Route,
     "defaults": DefaultRoute,
     "source_routing": SourceRouting,
@@ -75,6 +74,11 @@ class Record(NamedTuple):
     def is_nested(self) -> bool:
         """Whether its interfaces are macvlans: there are no host ends, and the agent knows no ports of it."""
         return any(each.plan.vlan_id for each in self.interfaces)
+
+    @property
+    def has_datapath(self) -> bool:
+        """Whether a datapath connects any of its interfaces."""
+        return any(each.plan.namespace or each.plan.routed for each in self.interfaces)
 
     @property
     def in_networks(self) -> bool:
@@ -137,6 +141,7 @@ def _interface(document: Mapping[str, Any]) -> AttachedInterface:
     plan = dict(document["plan"])
     for key, kind in _PLAN_LISTS.items():
         plan[key] = tuple(kind(**each) for each in plan.get(key, ()))  # earlier versions wrote fewer lists
+    plan["routed"] = tuple(plan.get("routed", ()))
     return AttachedInterface(document["uuid"], document["position"], InterfacePlan(**plan))
 
 
@@ -163,7 +168,7 @@ _PLAN = InterfacePlan(
     (Route("", None),),
     (DefaultRoute("", asked=False),),
     (SourceRouting("", 0, None, 0),),
-    gateways=(Address("", 0),),
+    routed=("",),
 )
 # Derived from the types themselves, so that it cannot differ from them.
 _SHAPE = json.loads(

@@ -145,7 +145,7 @@ async def test_with_a_linux_datapath_items_end_with_the_place_of_the_host_end(
 ) -> None:
     served = await start_agent(datapath=Datapath.LINUX)
     first, second, third = await vm_cfg_of(store, served, networked_virtual_machine())
-    assert list(first.items())[-2:] == [("routes", []), ("routed", True)]
+    assert list(first.items())[-2:] == [("routes", []), ("routed", ["10.47.255.254", "fd00::1"])]
     assert list(second.items())[-3:] == [("routes", []), ("network-namespace", "contrail-5"), ("bridge", "br0")]
     assert list(third)[-1] == "routes"
 

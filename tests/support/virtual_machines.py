@@ -33,8 +33,10 @@ def sample_interface() -> VirtualMachineInterface:
         network_uuid=SAMPLE_VN,
         network=POD_NETWORK,
         addresses=(
-            InterfaceAddress("10.47.255.251", 12, gateway="10.47.255.254", dns=("10.47.255.253",)),
-            InterfaceAddress("fd00::5", 64, gateway="fd00::1", dns=("fd00::2",)),
+            InterfaceAddress(
+                "10.47.255.251", 12, gateway="10.47.255.254", dns=("10.47.255.253",), subnet_gateway="10.47.255.254"
+            ),
+            InterfaceAddress("fd00::5", 64, gateway="fd00::1", dns=("fd00::2",), subnet_gateway="fd00::1"),
         ),
     )
 
@@ -97,5 +99,9 @@ def pod_interface(pod_uid: str, index: int = 0) -> VirtualMachineInterface:
         mac=interface_mac(vmi_uuid),
         network_uuid=SAMPLE_VN,
         network=POD_NETWORK,
-        addresses=(InterfaceAddress(f"10.32.{octets[0]}.{octets[1]}", 12, gateway="10.47.255.254"),),
+        addresses=(
+            InterfaceAddress(
+                f"10.32.{octets[0]}.{octets[1]}", 12, gateway="10.47.255.254", subnet_gateway="10.47.255.254"
+            ),
+        ),
     )

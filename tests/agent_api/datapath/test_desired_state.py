@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_api.datapath.desired_state import Computation, DesiredNetwork, desired_state
+from agent_api.datapath.desired_state import INSIDE_ONLY, Computation, DesiredNetwork, Masquerade, desired_state
 from contrail_config.objects import FqName, InterfaceAddress, VirtualMachine, VirtualMachineInterface, network_uuid
 from tests.support.virtual_machines import make_virtual_machine
 
@@ -36,9 +36,11 @@ def make_pod(*interfaces: VirtualMachineInterface) -> VirtualMachine:
     return msgspec.structs.replace(pod, interfaces=(*pod.interfaces, *interfaces))
 
 
-def computed(*pods: VirtualMachine, plugged: Mapping[str, str] | None = None) -> Computation:
+def computed(
+    *pods: VirtualMachine, plugged: Mapping[str, str] | None = None, masquerade: Masquerade | None = INSIDE_ONLY
+) -> Computation:
     """The state with these host ends by interface uuid."""
-    return desired_state(pods, lambda _, interface: (plugged or {}).get(interface.uuid))
+    return desired_state(pods, lambda _, interface: (plugged or {}).get(interface.uuid), masquerade)
 
 
 def only_network(computation: Computation) -> DesiredNetwork:
@@ -109,6 +111,20 @@ def test_a_network_at_index_0_is_routed_and_no_network() -> None:
     computation = computed(pod, plugged={"blue-7": "tap7"})
     assert computation.state.networks == ()
     assert computation.state.routed[0].gateways == ("10.1.0.1", "fd00::1")
+
+
+def test_a_gateway_that_a_pod_requests_is_no_address_of_the_node() -> None:
+    interface = interface_in(BLUE, 7)
+    asked = [msgspec.structs.replace(each, gateway="10.1.0.9") for each in interface.addresses if each.family == 4]
+    pod = make_virtual_machine(interfaces=(msgspec.structs.replace(interface, addresses=tuple(asked)),))
+    assert computed(pod, plugged={"blue-7": "tap7"}).state.routed[0].gateways == ("10.1.0.1",)
+
+
+def test_the_subnets_of_index_0_and_configured_networks_are_not_outside() -> None:
+    pod = make_virtual_machine(interfaces=(interface_in(BLUE, 7),))
+    state = computed(pod, masquerade=Masquerade(("192.0.2.0/24",))).state
+    assert state.masquerade == Masquerade(("10.1.0.0/24", "192.0.2.0/24", "fd00::/64"))
+    assert computed(pod, masquerade=None).state.masquerade is None
 
 
 def test_two_networks_with_one_vni_are_both_left_out_and_named() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from cni_contrail.datapath.desired import Network
 from cni_contrail.datapath.namespaces import Namespaces
-from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
+from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS, NodeReconciler
 from cni_contrail.link.plan import Address
 from tests.cni_contrail.datapath.conftest import GATEWAYS, MTU
 from tests.support.fake_clock import FakeClock
@@ -56,7 +56,7 @@ def test_each_desired_network_gets_a_namespace_with_its_bridge(reconciler: NodeR
     assert "10.7.0.1" in ip(FIRST, "address")
     assert "10.7.0.1" in ip(FIRST + 1, "address")
     again = reconciler.reconcile([network(FIRST), network(FIRST + 1)])
-    assert again.changes == {FIRST: 0, FIRST + 1: 0}
+    assert again.changes == {FIRST: 0, FIRST + 1: 0, INDEX_0: 0}
 
 
 def test_a_namespace_that_was_deleted_by_hand_is_made_again(reconciler: NodeReconciler) -> None:
@@ -111,6 +111,6 @@ def test_two_networks_with_one_number_are_refused(reconciler: NodeReconciler, na
 def test_a_process_that_starts_anew_finds_what_an_earlier_one_left(namespaces: Namespaces, clock: FakeClock) -> None:
     NodeReconciler(namespaces, clock=clock).reconcile([network(FIRST), network(FIRST + 1)])
     successor = NodeReconciler(namespaces, clock=clock)
-    assert successor.reconcile([network(FIRST)]).changes == {FIRST: 0}
+    assert successor.reconcile([network(FIRST)]).changes == {FIRST: 0, INDEX_0: 0}
     clock.advance(STALE_SECONDS)
     assert successor.reconcile([network(FIRST)]).removed == {FIRST + 1}
