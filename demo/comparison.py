@@ -1,6 +1,7 @@
 """Compares the kernel state of a sandbox with the pod's interfaces in the manager's API."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ipaddress import ip_network
 from typing import Any
 
 from contrail_config.default_routes import default_routes
@@ -46,11 +47,26 @@ def _expected_routes(interfaces: Sequence[VirtualMachineInterface], names: Seque
         KernelRoute(route.family, EVERYWHERE[route.family], route.gateway, names[route.index])
         for route in default_routes(interfaces)
     }
-    return defaults | {
-        KernelRoute(6 if ":" in route.dst else 4, route.dst, route.gw, name)
-        for name, interface in zip(names, interfaces, strict=True)
-        for route in interface.routes
-    }
+    return (
+        defaults
+        | set(_gateway_routes(interfaces, names))
+        | {
+            KernelRoute(6 if ":" in route.dst else 4, route.dst, route.gw, name)
+            for name, interface in zip(names, interfaces, strict=True)
+            for route in interface.routes
+        }
+    )
+
+
+def _gateway_routes(interfaces: Sequence[VirtualMachineInterface], names: Sequence[str]) -> Iterator[KernelRoute]:
+    """Yields the routes of index 0, which the node routes: to its gateway, and by that to its subnet."""
+    for interface, name in zip(interfaces[:1], names, strict=False):
+        for each in interface.addresses:
+            if each.subnet_gateway is not None:
+                subnet = str(ip_network((each.address, each.prefix_length), strict=False))
+                host = str(ip_network(each.subnet_gateway))
+                yield KernelRoute(each.family, host, None, name)
+                yield KernelRoute(each.family, subnet, each.subnet_gateway, name)
 
 
 def _of_routes(expected: set[KernelRoute], found: set[KernelRoute]) -> Iterator[str]:

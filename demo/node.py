@@ -41,8 +41,9 @@ class DemoNode:
         self.endpoint = Endpoint(f"http://{_ADDRESS}", _REQUEST_TIMEOUT)
         command = [os.path.join(BIN_DIR, "contrail-manager"), "--embedded", "--manifests", manifests]
         with open(resources.log_file, "wb") as log:
+            options = ["--data-dir", resources.data_dir, "--listen", _ADDRESS]
             self._process = subprocess.Popen(
-                [*command, "--data-dir", resources.data_dir, "--listen", _ADDRESS],
+                [*command, *options, "--datapath", "linux", "--netns-dir", resources.networks],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -10,6 +10,7 @@ from demo.comparison import differences, result_differences
 from demo.container_runtime import ContainerRuntime, PodSandbox
 from demo.kernel_state import read_links, read_routes
 from demo.leftovers import leftovers
+from demo.matrix import asked, cells, matrix_table, wrong
 from demo.node import DemoNode
 from demo.output import sandbox_table
 from demo.resources import DemoResources
@@ -38,6 +39,7 @@ class DemoPods:
         self._show(f"\n{sandbox_table(self.sandboxes)}\n")
         findings += self._step("kernel against manager", self._compare)
         findings += self._step("CHECK", self._attempt(self._runtime.check))
+        findings += self._ping()
         return findings
 
     def tear_down(self, resources: DemoResources) -> list[str]:
@@ -47,6 +49,12 @@ class DemoPods:
         for sandbox in self.sandboxes:
             self._runtime.remove(sandbox)
         return findings
+
+    def _ping(self) -> list[str]:
+        """Prints the matrix of echo requests among the pods; returns what is wrong with it."""
+        answers = asked(list(cells(self.sandboxes)))
+        self._show(f"\n{matrix_table(answers)}\n")
+        return list(wrong(answers))
 
     def _unserved(self) -> Iterator[str]:
         if not self._pods:

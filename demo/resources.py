@@ -8,9 +8,11 @@ import contextlib
 import os
 import shutil
 import socket
+import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.runtime.sandbox import NETNS_DIR, remove_sandbox
 from demo.errors import DemoError
 
@@ -63,6 +65,11 @@ class DemoResources(NamedTuple):
         return os.path.join(self.directory, "cache")
 
     @property
+    def networks(self) -> str:
+        """Directory of the namespaces of virtual networks."""
+        return os.path.join(self.directory, "networks")
+
+    @property
     def node_namespace(self) -> str:
         """Network namespace of the simulated node; it holds the host ends of the interfaces."""
         return f"{self.name}-node"
@@ -85,6 +92,10 @@ class DemoResources(NamedTuple):
         """Removes the namespaces, with all links in them, and the files. Idempotent."""
         for namespace in self.namespaces():
             remove_sandbox(os.path.join(NETNS_DIR, namespace))
+        networks = Namespaces(self.networks)
+        for vni in networks.existing():
+            networks.delete(vni)
+        subprocess.run(["umount", "--quiet", "--lazy", self.networks], check=False, capture_output=True)
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.directory)
 

@@ -51,7 +51,11 @@ def _uninterrupted(clean_up: Callable[[], object]) -> None:
 
 
 def _write_plugin_settings(resources: DemoResources) -> None:
-    settings = {"agent-socket": resources.agent_socket, "state-dir": resources.attachment_records}
+    settings = {
+        "agent-socket": resources.agent_socket,
+        "state-dir": resources.attachment_records,
+        "netns-dir": resources.networks,
+    }
     with open(resources.plugin_settings, "w") as file:
         json.dump(settings, file)
 

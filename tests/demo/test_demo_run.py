@@ -64,6 +64,9 @@ def test_all_checks_pass_for_the_examples(demo: Demo, resources: DemoResources) 
     assert (status, err) == (0, ""), out
     assert out.endswith("everything was removed; all checks passed\n")
     assert re.search(r"^media/router +eth0 +pod network", out, re.MULTILINE)
+    assert re.search(
+        r"^shop/named +media/router +pod network \(IPv4\), media/storage.* shop/green \(IPv6\)", out, re.MULTILINE
+    )
     assert re.search(r"^ +six +shop/green +fd00:20::", out, re.MULTILINE)
     assert re.search(r"^ +front +shop/blue +10\.10\.0\.100/24, fd00:10::100/64", out, re.MULTILINE)
     assert is_clean(resources)
@@ -74,7 +77,7 @@ def test_a_kept_run_can_be_inspected_and_is_removed_by_the_next_run(demo: Demo, 
     assert (status, err) == (0, ""), out
     assert f"ip netns exec {resources.pod_namespace('shop', 'twice')} ip address" in out
     links = json.loads(on_node(resources, "ip", "-json", "link"))
-    assert len([link for link in links if link["ifname"].startswith("tap")]) > 8
+    assert len([link for link in links if link["ifname"].startswith("tap")]) == 8  # index 0 of each pod
     for line in re.findall(rf"^  ip netns exec {resources.node_namespace} (.*)$", out, re.MULTILINE):
         assert on_node(resources, *line.replace(".venv/bin/", f"{os.path.dirname(sys.executable)}/").split())
     status, out, err = finish(demo())

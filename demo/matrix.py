@@ -1,0 +1,109 @@
+"""Matrix of echo requests among the pods: who shares a network must reach each other there, others must not meet."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from contrail_config.objects import VirtualMachineInterface
+from contrailctl.table import format_table
+from demo.container_runtime import PodSandbox
+from demo.echo import reaches
+
+_POSITIVE_TIMEOUT = 5.0  # seconds; an answer takes less than 1 ms
+_NEGATIVE_TIMEOUT = 1.0
+_CONCURRENT = 64
+
+
+class Cell(NamedTuple):
+    """An echo request from a pod to an address of another one, which it must reach or must not."""
+
+    source: PodSandbox
+    target: PodSandbox
+    network: str
+    address: str
+    must_reach: bool
+
+
+class Answer(NamedTuple):
+    """A cell, and whether it was answered."""
+
+    cell: Cell
+    is_answered: bool
+
+
+def cells(sandboxes: Sequence[PodSandbox]) -> Iterator[Cell]:
+    """Yields the cells for every ordered pair of pods.
+
+    None for an address that another pod has in a network of the source: that one would answer.
+    """
+    owners = defaultdict[tuple[str, str], int](int)
+    for sandbox in sandboxes:
+        for interface in _interfaces(sandbox):
+            for each in interface.addresses:
+                owners[interface.network_uuid, each.address] += 1
+    for source in sandboxes:
+        networks = {interface.network_uuid for interface in _interfaces(source)}
+        for target in sandboxes:
+            if source is target:
+                continue
+            for interface in _interfaces(target):
+                must_reach = interface.network_uuid in networks
+                for each in interface.addresses:
+                    answering = any(owners.get((network, each.address)) for network in networks)
+                    if must_reach or not answering:
+                        yield Cell(source, target, _name(interface), each.address, must_reach)
+
+
+def asked(wanted: Sequence[Cell]) -> list[Answer]:
+    """Sends all requests, and returns the answers in the order of the cells."""
+    with ThreadPoolExecutor(_CONCURRENT) as threads:
+        return [Answer(cell, answer) for cell, answer in zip(wanted, threads.map(_ask, wanted), strict=True)]
+
+
+def wrong(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yields a sentence for each cell that is not as it must be."""
+    for cell, is_answered in answers:
+        if is_answered != cell.must_reach:
+            verb = "does not reach" if cell.must_reach else "reaches"
+            yield f"pod {_pod(cell.source)} {verb} {cell.address} of pod {_pod(cell.target)} in {cell.network}"
+
+
+def matrix_table(answers: Sequence[Answer]) -> str:
+    """Returns a table with a row per pair of pods: where they reach each other, and what keeps them apart."""
+    rows = defaultdict[tuple[str, str], list[Answer]](list)
+    for answer in answers:
+        rows[_pod(answer.cell.source), _pod(answer.cell.target)].append(answer)
+    header = ("FROM", "TO", "REACHES", "DOES NOT REACH", "")
+    return format_table(header, [(*pair, *_columns(found)) for pair, found in rows.items()])
+
+
+def _columns(found: Sequence[Answer]) -> tuple[str, str, str]:
+    right = all(answer.is_answered == answer.cell.must_reach for answer in found)
+    return _listed(found, reached=True), _listed(found, reached=False), "ok" if right else "WRONG"
+
+
+def _listed(found: Sequence[Answer], *, reached: bool) -> str:
+    families = defaultdict[str, set[str]](set)
+    for cell, is_answered in found:
+        if is_answered == reached:
+            families[cell.network].add("IPv6" if ":" in cell.address else "IPv4")
+    return ", ".join(f"{network} ({' '.join(sorted(found))})" for network, found in families.items()) or "-"
+
+
+def _ask(cell: Cell) -> bool:
+    timeout = _POSITIVE_TIMEOUT if cell.must_reach else _NEGATIVE_TIMEOUT
+    return reaches(cell.source.attachment.netns, cell.address, timeout=timeout)
+
+
+def _interfaces(sandbox: PodSandbox) -> tuple[VirtualMachineInterface, ...]:
+    machine = sandbox.pod.machine
+    return machine.interfaces if machine else ()
+
+
+def _name(interface: VirtualMachineInterface) -> str:
+    return interface.nad or "pod network"
+
+
+def _pod(sandbox: PodSandbox) -> str:
+    return f"{sandbox.pod.namespace}/{sandbox.pod.name}"
