@@ -117,8 +117,11 @@ async def test_an_error_with_a_file_name_that_is_not_utf_8_can_be_reported(
     served: ServedAgent, reports: RecordedReports
 ) -> None:
     reporter = NodeReporter(served.agent, reports, versions=VERSIONS)
+    # Not through a logger: pytest would send the captured text to its workers, and it cannot be encoded.
+    name = "agent_api.ports.directory"
+    record = logging.LogRecord(name, logging.ERROR, __file__, 1, "not a port: %s", (os.fsdecode(b"\xff"),), None)
     with record_errors(reporter.errors):
-        logging.getLogger("agent_api.ports.directory").error("not a port: %s", os.fsdecode(b"\xff"))
+        logging.getLogger().handlers[-1].handle(record)
     await reporter.report()
     assert msgspec.json.encode(reports.written[-1])
     assert reports.written[-1].last_errors == ("not a port: ?",)
