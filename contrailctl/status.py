@@ -9,9 +9,10 @@ from contrailctl.output import Output
 from contrailctl.table import format_table
 
 NO_DATAPATH = (
-    "Without a vrouter on the node, the host end of an interface is connected to nothing yet: pods have their "
-    "interfaces, addresses and routes, but no traffic passes between them."
+    "The agent's node has no Linux datapath: without a vrouter, the host end of an interface is connected to nothing, "
+    "and no traffic passes between pods."
 )
+_LINUX = "linux"
 
 
 class ComponentStatus(msgspec.Struct, frozen=True):
@@ -22,11 +23,13 @@ class ComponentStatus(msgspec.Struct, frozen=True):
     state: str
     version: str | None
     reasons: list[str]
+    datapath: str | None = None  # of an agent of this project
 
 
 class _Readiness(msgspec.Struct):
     ready: bool
     reasons: list[str] = []
+    datapath: str | None = None
 
 
 class _Health(msgspec.Struct):
@@ -41,7 +44,9 @@ def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Output:
     rows = [(c.name, c.url, c.state, c.version or "unknown", "; ".join(c.reasons)) for c in components]
     lines = [format_table(("COMPONENT", "URL", "STATE", "VERSION", "REASONS"), rows), ""]
     lines += [f"{kind}: {count}" for kind, count in counts.items()]
-    lines += [f"contrailctl: {own_version}", "", NO_DATAPATH]
+    lines.append(f"contrailctl: {own_version}")
+    if components[1].datapath != _LINUX:
+        lines += ["", NO_DATAPATH]
     ready = all(component.state == "Ready" for component in components)
     document = {"components": components, "counts": counts, "contrailctl": own_version}
     return Output("\n".join(lines), document, status=0 if ready else 1)
@@ -58,7 +63,7 @@ def _component(name: str, endpoint: Endpoint) -> ComponentStatus:
     except msgspec.DecodeError as error:
         return ComponentStatus(name, endpoint.url, "NotReady", None, [f"/readyz: invalid response: {error}"])
     state = "Ready" if readiness.ready else "NotReady"
-    return ComponentStatus(name, endpoint.url, state, version, readiness.reasons)
+    return ComponentStatus(name, endpoint.url, state, version, readiness.reasons, readiness.datapath)
 
 
 def _version(endpoint: Endpoint) -> str | None:

@@ -13,6 +13,7 @@ from demo.echo import reaches
 _POSITIVE_TIMEOUT = 5.0  # seconds; an answer takes less than 1 ms
 _NEGATIVE_TIMEOUT = 1.0
 _CONCURRENT = 64
+_LEGEND = "3 +1: 3 addresses of the target answer, in networks that both have; 1 in another network rightly does not"
 
 
 class Cell(NamedTuple):
@@ -70,25 +71,22 @@ def wrong(answers: Sequence[Answer]) -> Iterator[str]:
 
 
 def matrix_table(answers: Sequence[Answer]) -> str:
-    """Returns a table with a row per pair of pods: where they reach each other, and what keeps them apart."""
-    rows = defaultdict[tuple[str, str], list[Answer]](list)
+    """Returns a table of all pairs of pods: addresses that answer, and addresses that rightly do not."""
+    found = defaultdict[tuple[str, str], list[Answer]](list)
     for answer in answers:
-        rows[_pod(answer.cell.source), _pod(answer.cell.target)].append(answer)
-    header = ("FROM", "TO", "REACHES", "DOES NOT REACH", "")
-    return format_table(header, [(*pair, *_columns(found)) for pair, found in rows.items()])
+        found[_pod(answer.cell.source), _pod(answer.cell.target)].append(answer)
+    pods = sorted({pod for pair in found for pod in pair})
+    rows = [(source, *(_cell(found[source, target]) for target in pods)) for source in pods]
+    return f"{format_table(('FROM / TO', *pods), rows)}\n{_LEGEND}"
 
 
-def _columns(found: Sequence[Answer]) -> tuple[str, str, str]:
-    right = all(answer.is_answered == answer.cell.must_reach for answer in found)
-    return _listed(found, reached=True), _listed(found, reached=False), "ok" if right else "WRONG"
-
-
-def _listed(found: Sequence[Answer], *, reached: bool) -> str:
-    families = defaultdict[str, set[str]](set)
-    for cell, is_answered in found:
-        if is_answered == reached:
-            families[cell.network].add("IPv6" if ":" in cell.address else "IPv4")
-    return ", ".join(f"{network} ({' '.join(sorted(found))})" for network, found in families.items()) or "-"
+def _cell(found: Sequence[Answer]) -> str:
+    if not found:
+        return ""
+    if any(answer.is_answered != answer.cell.must_reach for answer in found):
+        return "WRONG"
+    reached = sum(answer.is_answered for answer in found)
+    return f"{reached} +{len(found) - reached}"
 
 
 def _ask(cell: Cell) -> bool:

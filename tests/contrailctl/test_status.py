@@ -38,8 +38,16 @@ async def test_objects_of_the_manager_are_counted(contrailctl: Run, manager: str
 async def test_the_missing_datapath_is_stated(contrailctl: Run, manager: str, agent: str) -> None:
     ended = await contrailctl("--manager", manager, "--agent", agent, "status")
     assert ended.out.endswith(f"\n\n{NO_DATAPATH}\n")
-    assert "Without a vrouter" in NO_DATAPATH
-    assert "connected to nothing yet" in NO_DATAPATH
+    assert "without a vrouter" in NO_DATAPATH
+
+
+async def test_a_linux_datapath_is_not_missing(contrailctl: Run, manager: str) -> None:
+    async def ready(_request: web.Request) -> web.Response:
+        return web.json_response({"ready": True, "reasons": [], "datapath": "linux"})
+
+    async with served([web.get("/readyz", ready)]) as agent:
+        ended = await contrailctl("--manager", manager, "--agent", agent, "status")
+    assert NO_DATAPATH not in ended.out
 
 
 async def test_a_component_that_is_not_ready_has_its_reasons(

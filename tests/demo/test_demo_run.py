@@ -64,9 +64,7 @@ def test_all_checks_pass_for_the_examples(demo: Demo, resources: DemoResources) 
     assert (status, err) == (0, ""), out
     assert out.endswith("everything was removed; all checks passed\n")
     assert re.search(r"^media/router +eth0 +pod network", out, re.MULTILINE)
-    assert re.search(
-        r"^shop/named +media/router +pod network \(IPv4\), media/storage.* shop/green \(IPv6\)", out, re.MULTILINE
-    )
+    assert re.search(r"^shop/named( +([1-9] \+[0-9]|-))+ *$", out, re.MULTILINE)
     assert re.search(r"^ +six +shop/green +fd00:20::", out, re.MULTILINE)
     assert re.search(r"^ +front +shop/blue +10\.10\.0\.100/24, fd00:10::100/64", out, re.MULTILINE)
     assert is_clean(resources)
