@@ -2,16 +2,17 @@
 
 Each object that fails logs a line, and there may be 150,000 of them: a rate for each object would bound nothing. So
 lines are counted by logger, level and template (the message before its arguments are filled in). A text without
-arguments may be unique, as those of asyncio are, which name a task: its template is the place of the log call. Up to
+arguments may be unique, as those of asyncio are, which name a task: its template is the text without its numbers. Up to
 1,000 lines of one template pass at once, then 50 per second; once a minute one line for each template says how many
 were left out.
 Lines of level DEBUG are not limited: who asks for them wants them all.
 
-Not limited: the number of templates, which is that of the log calls in the code. Beyond 1,024 of them the one that was
-used the longest time ago is forgotten.
+Not limited: the number of templates, which is about that of the log calls in the code. Beyond 1,024 of them the one
+that was used the longest time ago is forgotten.
 """
 
 import logging
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -30,6 +31,7 @@ REPORT_INTERVAL = 60.0
 MAX_TEMPLATES = 1024
 
 _MAX_TEXT = 200
+_NUMBER = re.compile(r"0x[0-9a-f]+|[0-9]+")
 
 
 class _Template(NamedTuple):
@@ -101,5 +103,6 @@ class LimitedStreamHandler(logging.StreamHandler[TextIO]):
 
 
 def _template(record: logging.LogRecord) -> _Template:
-    text = str(record.msg) if record.args else f"{record.pathname}:{record.lineno}"
+    # Without arguments the values are in the text itself, and the place of the call is unknown (`logs`).
+    text = str(record.msg) if record.args else _NUMBER.sub("#", str(record.msg)[:_MAX_TEXT])
     return _Template(record.name, record.levelno, text)
