@@ -7,7 +7,7 @@ A request is answered here only if it arrives in one piece, in exactly the plugi
 uses the same tables as the handlers and gives the same status, headers and metrics. Anything else (an additional
 header, a VirtualMachine that does not exist yet, an invalid value, a slow disk) has no effect here and goes to the
 handlers from its first byte. aiohttp does not reveal whether its parser holds the beginning of a further request, so
-after any bytes that are not one whole request in the plugin's form, the rest of the connection is aiohttp's
+after any bytes that are not one whole request with the plugin's headers, the rest of the connection is aiohttp's
 (`is_whole_request`).
 """
 
@@ -30,8 +30,11 @@ _TEXT = r"[\w.-]{1,512}"  # characters that need no quoting in a URL
 _HOST = r" HTTP/1\.1\r\nHost: [\w.-]+(?::\d{1,5})?"
 # Anchored by fullmatch: any deviation from the plugin's exact bytes goes to aiohttp, which parses HTTP properly.
 _SHOW = re.compile(rf"GET /vm-cfg/(\w{_TEXT})\?wait=\d{{1,9}}(?:\.\d{{1,9}})?(?:&uid=({_TEXT}))?{_HOST}", re.ASCII)
-_PLUG = re.compile(rf"POST /vm{_HOST}\r\nContent-Type: application/json\r\nContent-Length: (\d{{1,5}})", re.ASCII)
+_BODY = r"\r\nContent-Type: application/json\r\nContent-Length: (\d{1,7})"
+_PLUG = re.compile(rf"POST /vm{_HOST}{_BODY}", re.ASCII)
 _UNPLUG = re.compile(rf"DELETE /vm/({UUID_PATTERN})(?:/({UUID_PATTERN}))?\?vm-id=({_TEXT}){_HOST}", re.ASCII)
+# Also requests of the plugin and its daemon that are not answered here, since they share connections with these.
+_WHOLE = re.compile(rf"(?:GET|POST|PUT|DELETE) /[!-~]*{_HOST}(?:{_BODY})?", re.ASCII)
 
 
 class _Result(NamedTuple):
@@ -69,14 +72,10 @@ class FastPath:
         return True
 
     def is_whole_request(self, data: bytes) -> bool:
-        """Returns whether `data` is exactly one request in the plugin's form, whatever its response will be."""
+        """Returns whether `data` is exactly one request with the plugin's headers, whatever its response will be."""
         head, end, body = data.partition(b"\r\n\r\n")
-        request = head.decode("latin-1")
-        if not end:
-            return False
-        if match := _PLUG.fullmatch(request):
-            return int(match[1]) == len(body)
-        return not body and bool(_SHOW.fullmatch(request) or _UNPLUG.fullmatch(request))
+        match = _WHOLE.fullmatch(head.decode("latin-1"))
+        return bool(end) and match is not None and int(match[1] or 0) == len(body)
 
     def _execute(self, method: str, head: str, body: bytes) -> _Result | None:
         if method == "GET":

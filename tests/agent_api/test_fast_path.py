@@ -55,6 +55,13 @@ SLOW = {
     "an unknown method": ("PATCH", "/vm", b"{}"),
 }
 
+SHARING = {
+    "the desired state": ("GET", "/datapath?wait=0.000", b""),
+    "a report": ("POST", "/datapath", b"{}"),
+    "readiness": ("GET", "/readyz", b""),
+}
+"""Requests of the daemon that the fast path leaves to the handlers."""
+
 
 def plain(method: str, target: str, body: bytes = b"") -> bytes:
     """Returns a request as our plugin sends it."""
@@ -229,6 +236,17 @@ class TestConnection:
             await connection.send(plain(*FAST["interfaces"]))
             assert (await connection.answer()).status == 200
         assert seen_by_aiohttp == [missing]
+
+    @pytest.mark.parametrize("call", SHARING.values(), ids=SHARING.keys())
+    async def test_returns_to_the_fast_path_after_requests_of_the_daemon_on_the_same_connection(
+        self, listed: ServedAgent, call: tuple[str, str, bytes], seen_by_aiohttp: list[bytes]
+    ) -> None:
+        async with connected(listed.address) as connection:
+            await connection.send(plain(*call))
+            await connection.answer()
+            await connection.send(plain(*FAST["interfaces"]))
+            assert (await connection.answer()).status == 200
+        assert seen_by_aiohttp == [plain(*call)]
 
     async def test_idle_after_a_response_is_closed(
         self, monkeypatch: pytest.MonkeyPatch, start_agent: StartAgent
