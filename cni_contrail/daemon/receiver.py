@@ -23,7 +23,6 @@ from cni_contrail.log import Log
 
 _ROOT = 0
 _BACKLOG = 4096  # connections that were not accepted yet; the kernel's limit may be lower
-_BATCH = 64  # connections that are accepted before others are read again
 _MAX_INCOMPLETE = 1024  # more than the shims that can have connected and not yet sent their request
 _REQUEST_TIMEOUT = 2.0  # seconds for a whole request
 _STOP_TIMEOUT = 1.0
@@ -78,7 +77,7 @@ class Receiver:
             while not self._stopped.is_set():
                 for descriptor, _ in self._epoll.poll(self._seconds_left()):
                     if descriptor == self._listener.fileno():
-                        self._accept_batch()
+                        self._accept_next()
                     elif descriptor in self._incomplete:
                         self._handle(self._continue, self._incomplete[descriptor].connection)
                 self._close_late()
@@ -87,11 +86,11 @@ class Receiver:
             while accepted := self._accept():
                 accepted.close()
 
-    def _accept_batch(self) -> None:
-        for _ in range(_BATCH):
-            accepted = self._accept()
-            if accepted is None:
-                return
+    def _accept_next(self) -> None:
+        # One only, not all that wait: epoll tells if there are more, and the thread that runs the call has just been
+        # woken, and would wait for this one to leave the interpreter.
+        accepted = self._accept()
+        if accepted is not None:
             self._handle(self._begin, ShimConnection(accepted))
 
     def _handle(self, step: Callable[[ShimConnection], None], connection: ShimConnection) -> None:
