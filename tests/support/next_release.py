@@ -85,7 +85,7 @@ def _with_added(value: Any, kind: Any) -> Any:
 def _added(value: Any) -> list[str]:
     if isinstance(value, msgspec.Struct):
         nested = [each for name in value.__struct_fields__ for each in _added(getattr(value, name))]
-        return [value.added, *nested]  # type: ignore[attr-defined]
+        return [value.added, *nested]  # type: ignore[attr-defined]  # of the next release
     return [each for item in value for each in _added(item)] if isinstance(value, tuple | list) else []
 
 

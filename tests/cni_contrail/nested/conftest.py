@@ -5,6 +5,7 @@ These tests need a kernel with 802.1Q and macvlan; `scripts/kernels` has two. Th
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,13 +51,20 @@ def agent(request: pytest.FixtureRequest, agent_socket: str) -> Iterator[Scripte
 
 
 @pytest.fixture
-def plugin(node: Netns, switch: Netns, agent_socket: str, tmp_path: Any) -> Iterator[Plugin]:
+def caller(node: Netns, tmp_path: Path) -> Iterator[ShimAndDaemon]:
+    """Shim and daemon, which reads the plugin's node-wide file."""
+    caller = ShimAndDaemon(node, tmp_path / "cni.json")
+    yield caller
+    caller.close()
+
+
+@pytest.fixture
+def plugin(node: Netns, switch: Netns, agent_socket: str, tmp_path: Path, caller: ShimAndDaemon) -> Plugin:
     """The plugin through shim and daemon, in nested mode."""
     plugin = Plugin(node, tmp_path, agent_socket)
     plugin.settings |= {"vif-type": "macvlan", "parent-interface": "eth0", "mtu": 1400}
-    plugin.caller = ShimAndDaemon(node, plugin.node_file)
-    yield plugin
-    plugin.caller.close()
+    plugin.caller = caller
+    return plugin
 
 
 @pytest.fixture

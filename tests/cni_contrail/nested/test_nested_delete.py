@@ -12,6 +12,7 @@ from tests.cni_contrail.nested.conftest import Nested, vlan_links
 from tests.support.kernel_state import link
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon
 
 VLAN_100 = vlan_link_name("eth0", 100)
 VLAN_200 = vlan_link_name("eth0", 200)
@@ -94,14 +95,14 @@ def test_gc_removes_macvlans_and_vlan_links_of_living_sandboxes(
 
 
 def test_the_daemon_detaches_what_sandboxes_left_that_are_gone(
-    plugin: Plugin, pod: PodSandbox, sandbox: Netns, nested: Nested
+    plugin: Plugin, caller: ShimAndDaemon, pod: PodSandbox, sandbox: Netns, nested: Nested
 ) -> None:
     plugin.node_file.write_text(json.dumps(plugin.settings))
     nested(100)
     plugin.add(pod).succeeded()
     sandbox.delete()
-    plugin.caller.stop()  # type: ignore[attr-defined]  # sweeps when it starts
-    plugin.caller.daemon()  # type: ignore[attr-defined]
+    caller.stop()  # sweeps when it starts
+    caller.daemon()
     until(lambda: left(plugin)[:2] == NOTHING[:2])
 
 

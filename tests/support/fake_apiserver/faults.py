@@ -1,6 +1,7 @@
 """Injected faults. They can be set while the server runs and apply from the next request or event on."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -69,6 +70,9 @@ class Faults:
     rejections: list[Rejection] = field(default_factory=list)
     rejected: int = 0
 
+    before_answer: Callable[[str], None] | None = None
+    """Called with the verb of each request before it is answered."""
+
     def reject(
         self,
         code: int,
@@ -90,6 +94,8 @@ class Faults:
 
     def check_rejections(self, verb: str) -> None:
         """Raises the error for this request, if one is set."""
+        if self.before_answer is not None:
+            self.before_answer(verb)
         for rejection in self.rejections:
             if rejection.verb in ("", verb):
                 rejection.times -= 1

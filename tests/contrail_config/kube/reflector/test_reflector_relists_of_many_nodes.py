@@ -21,7 +21,7 @@ class Lists:
 
     def __init__(self, server: FakeApiServer) -> None:
         self.times: list[float] = []
-        server.faults.check_rejections = self._note  # type: ignore[method-assign]
+        server.faults.before_answer = self._note
 
     def _note(self, verb: str) -> None:
         if verb == "list":
