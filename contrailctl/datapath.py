@@ -9,7 +9,7 @@ from cni_contrail.datapath.namespaces import name_of
 from contrail_config.objects import VirtualMachineInterface
 
 INDEX_0 = 0
-"""Stands for the routed ports of index 0 in the agent's maps by VNI."""
+"""Key of the routed ports in the agent's maps, whose other keys are VNIs."""
 
 MAX_AGE = 60.0
 """Seconds without a report after which the agent counts the datapath as not programmed."""
@@ -34,7 +34,7 @@ class _Report(msgspec.Struct):
 
 
 class NodeNetwork(msgspec.Struct, frozen=True):
-    """A network on the node; `vni` 0 stands for the routed ports. `drops` are None where they are not known."""
+    """A network on the node; index 0, which is routed, has `vni` 0. `drops` are None where they are not known."""
 
     vni: int
     network: str | None

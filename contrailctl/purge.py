@@ -13,7 +13,7 @@ from contrailctl.output import Output
 
 
 class PurgedNetwork(msgspec.Struct, frozen=True):
-    """A network that was removed or kept, and its ports; `vni` 0 stands for the routed ports of index 0."""
+    """A network that was removed or kept, and its ports; index 0, which is routed, has `vni` 0."""
 
     vni: int
     ports: tuple[str, ...]

@@ -34,15 +34,16 @@ class Answer(NamedTuple):
 
 
 def cells(sandboxes: Sequence[PodSandbox]) -> Iterator[Cell]:
-    """Yields the cells for every ordered pair of pods.
+    """Yields a cell for each address of each pod, as seen from each other pod.
 
-    None for an address that another pod has in a network of the source: that one would answer.
+    Left out are addresses that must not be reached but exist in a network of the source, too: their owner would answer.
     """
-    owners = defaultdict[tuple[str, str], int](int)
-    for sandbox in sandboxes:
-        for interface in _interfaces(sandbox):
-            for each in interface.addresses:
-                owners[interface.network_uuid, each.address] += 1
+    owned = {
+        (interface.network_uuid, each.address)
+        for sandbox in sandboxes
+        for interface in _interfaces(sandbox)
+        for each in interface.addresses
+    }
     for source in sandboxes:
         networks = {interface.network_uuid for interface in _interfaces(source)}
         for target in sandboxes:
@@ -51,8 +52,7 @@ def cells(sandboxes: Sequence[PodSandbox]) -> Iterator[Cell]:
             for interface in _interfaces(target):
                 must_reach = interface.network_uuid in networks
                 for each in interface.addresses:
-                    answering = any(owners.get((network, each.address)) for network in networks)
-                    if must_reach or not answering:
+                    if must_reach or not any((network, each.address) in owned for network in networks):
                         yield Cell(source, target, _name(interface), each.address, must_reach)
 
 

@@ -11,7 +11,7 @@ _END = r"$(?!\n)"  # in Python `$` also matches before a final newline, and JSON
 _MAX_NUMBER = 2**53 - 1  # what every JSON reader can represent
 
 Vni = Annotated[str, msgspec.Meta(pattern=rf"^(0|[1-9][0-9]{{0,7}}){_END}")]
-"""A key of the maps: the VNI in decimal; 0 stands for the routed ports."""
+"""A key of the maps: the VNI in decimal, or 0 for the routed ports of index 0."""
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=_MAX_NUMBER)]
 Version = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=rf"^[!-~]*{_END}")]

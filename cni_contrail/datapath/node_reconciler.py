@@ -29,7 +29,7 @@ from cni_contrail.link.named_tuple import NamedTuple
 
 STALE_SECONDS = 10.0
 INDEX_0 = 0
-"""Stands for the routed ports of index 0 in an outcome; no network has this number."""
+"""Key of the routed ports in an outcome, whose other keys are VNIs; no network has this one."""
 
 NOTHING_ROUTED = Routed((), None)
 _OWN_LINKS = frozenset(("lo", BRIDGE.name, UPLINK))

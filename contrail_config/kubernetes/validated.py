@@ -58,7 +58,7 @@ def _report_problem(item: ContrailNodeObject) -> str | None:
 
 
 def _uuid_problem(network: VirtualNetwork) -> str | None:
-    """Of two networks with one name, one has another uuid; which of them a manager would use is undefined."""
+    """Rejects a second network of the same name: the name gives the uuid, so only one of them has it."""
     expected = network_uuid(network.fq_name)
     return None if network.uuid == expected else f"uuid: must be {expected!r}, by the name {network.name!r}"
 
