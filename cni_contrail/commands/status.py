@@ -18,6 +18,7 @@ from cni_contrail.state.files import unwritable_reason
 
 _AGENT_TIMEOUT = 0.25  # seconds: runtimes call STATUS every 500 ms
 _DATAPATH_REASON = "datapath: "  # begins reasons about some networks; ADDs of the others succeed
+_NO_KERNEL_SUPPORT = "datapath: index 0: kernel module "  # every pod has index 0
 _PORTS_REASON = "ports"  # a word that the agent's reasons contain while its ports are not restored
 
 
@@ -55,4 +56,4 @@ def _reasons(node: NodeServices) -> list[str]:
         reasons = node.agent.not_ready_reasons(Deadline(_AGENT_TIMEOUT))
     except PluginError as error:
         raise PluginError(Code.UNAVAILABLE, error.message) from error
-    return [reason for reason in reasons if not reason.startswith(_DATAPATH_REASON)]
+    return [each for each in reasons if not each.startswith(_DATAPATH_REASON) or each.startswith(_NO_KERNEL_SUPPORT)]

@@ -15,10 +15,10 @@ from cni_contrail.datapath import bridge, filter_rules
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.desired import LocalPort, Network
 from cni_contrail.datapath.entries import sources_of
+from cni_contrail.datapath.missing_modules import explained, open_filters
 from cni_contrail.datapath.namespaces import Namespaces, name_of
 from cni_contrail.datapath.network_lock import acquire, locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
-from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.exchange import RouteSocket
@@ -50,7 +50,7 @@ def held_networks(
 def connect_ports(netns: int, ports: Sequence[LocalPort]) -> None:
     """Lets frames pass from and to ports that exist in the network's namespace. Idempotent. Raises LinkError."""
     with InNetns(netns):
-        kernel, filters = RouteSocket(), NftablesSocket()
+        kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
         links = [(LinkRef(port.link, _index(kernel, port.link)), port) for port in ports]
         elements = [filter_rules.element(source, link.ifindex) for link, port in links for source in sources_of(port)]
@@ -64,19 +64,22 @@ def _held_network(network: Network, namespaces: Namespaces, sysctl_dir: str) -> 
         return netns
     os.close(netns)
     with locked_network(namespaces, network.vni) as alone:
-        reconcile_network(alone, network._replace(ports=()), sysctl_dir=sysctl_dir, removes=False)
+        try:
+            reconcile_network(alone, network._replace(ports=()), sysctl_dir=sysctl_dir, removes=False)
+        except KernelError as error:
+            raise explained(error) from error
     return acquire(namespaces, network.vni, fcntl.LOCK_SH)
 
 
 def _is_prepared(netns: int) -> bool:
     with InNetns(netns):
-        kernel, filters = RouteSocket(), NftablesSocket()
+        kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
         if index_of(kernel, BRIDGE.name) != BRIDGE.ifindex:
             return False
         (answer,) = filters.get([nft.get_table(filter_rules.TABLE)])
     if isinstance(answer, KernelError) and answer.errno != _ENOENT:
-        raise answer
+        raise explained(answer)
     return not isinstance(answer, KernelError)
 
 

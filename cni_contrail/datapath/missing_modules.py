@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.message import NetlinkRequest
 
-_NO_NF_TABLES = (errno.EOPNOTSUPP, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT)
+_NO_NF_TABLES = (errno.EOPNOTSUPP, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT, errno.EINVAL)
+"""EINVAL: the answer to a read if nfnetlink is there and nf_tables is not."""
+
+_OF_NF_TABLES = (
+    "open a netlink socket", "begin a transaction", "create table", "find table", "read the generation",
+    "read the rules of table",
+)  # fmt: skip
+_KINDS_OF_LINKS = {"create bridge": "bridge", "create uplink": "veth"}
 
 
 class MissingModuleError(LinkError):
@@ -28,7 +36,7 @@ def open_filters() -> NftablesSocket:
     try:
         return NftablesSocket()
     except KernelError as error:
-        raise explained(error, {}) from error
+        raise explained(error) from error
 
 
 def commit(
@@ -44,12 +52,14 @@ def commit(
         raise explained(error, modules) from error
 
 
-def explained(error: KernelError, modules: Mapping[str, str]) -> LinkError:
-    """Returns the error, or one that names the missing module."""
-    if error.errno in _NO_NF_TABLES:
+def explained(error: LinkError, modules: Mapping[str, str] = MappingProxyType({})) -> LinkError:
+    """Returns the error, or one that names the missing module; `modules` as for `commit`."""
+    if not isinstance(error, KernelError):
+        return error
+    if error.errno in _NO_NF_TABLES and error.what.startswith(_OF_NF_TABLES):
         return MissingModuleError("nf_tables", error)
-    if error.errno == errno.ENOENT:
-        for what, module in modules.items():
-            if error.what.startswith(what):
-                return MissingModuleError(module, error)
+    causes = {errno.ENOENT: modules, errno.EOPNOTSUPP: _KINDS_OF_LINKS}.get(error.errno, {})
+    for what, module in causes.items():
+        if error.what.startswith(what):
+            return MissingModuleError(module, error)
     return error

@@ -21,9 +21,10 @@ from cni_contrail.link.errors import NetnsError, NotReadyError
 from cni_contrail.link.host_side import DIRECTORY, network_namespaces
 from cni_contrail.link.netns import open_netns
 
-_MS_BIND, _MS_REC, _MS_SHARED = 0x1000, 0x4000, 0x100000
+_MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SHARED = 0x1000, 0x4000, 0x40000, 0x100000
 _MNT_DETACH = 2
-_CLONE_NEWNET = 0x40000000
+_CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
+_VOLATILE = "/run"
 _OWN = "/proc/thread-self/ns/net"
 _LOCK_TIMEOUT = 5.0  # seconds; each owner needs milliseconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
@@ -131,6 +132,18 @@ def try_lock(descriptor: int, operation: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def enter_private_namespaces() -> str:
+    """Moves the calling thread into a network and a mount namespace of its own, for as long as it lives.
+
+    Returns an empty directory for namespaces of networks, which only this thread and its children see. Raises
+    NetnsError.
+    """
+    _call("unshare", _CLONE_NEWNET | _CLONE_NEWNS)
+    _call("mount", "", "/", "none", _MS_PRIVATE | _MS_REC, None)
+    _call("mount", "none", _VOLATILE, "tmpfs", 0, None)
+    return f"{_VOLATILE}/netns"
 
 
 def _is_namespace(path: str) -> bool:

@@ -12,6 +12,7 @@ from cni_contrail.datapath import bridge, filter_rules
 from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network
 from cni_contrail.datapath.entries import Source, entries_of
 from cni_contrail.datapath.filter_rules import Drops
+from cni_contrail.datapath.missing_modules import open_filters
 from cni_contrail.datapath.namespace_settings import configure_bridge, configure_namespace, disable_forwarding
 from cni_contrail.datapath.network_state import NetworkState, index_of, read_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
@@ -52,7 +53,7 @@ def reconcile_network(
     """
     with InNetns(netns_fd):
         configure_namespace(sysctl_dir)
-        kernel, filters = RouteSocket(), NftablesSocket()
+        kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
         state = read_network(kernel, filters)
         if UPLINK not in state.indexes:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from cni_contrail.datapath.desired import UPLINK, Network, Routed
 from cni_contrail.datapath.filter_rules import Drops
+from cni_contrail.datapath.missing_modules import explained
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
@@ -68,6 +69,10 @@ class NodeReconciler:
         """Whether there are networks to remove later."""
         return bool(self._stale_since)
 
+    def forget(self) -> None:
+        """Forgets since when networks are stale: another process programs them from now."""
+        self._stale_since = {}
+
     def reconcile(self, desired: Sequence[Network], routed: Routed = NOTHING_ROUTED) -> NodeOutcome:
         """Brings every network and the routed ports to their desired state, and removes what is not desired.
 
@@ -92,7 +97,7 @@ class NodeReconciler:
         try:
             result = reconcile_routed(routed, sysctl_dir=self._sysctl_dir)
         except LinkError as error:
-            outcome.problems[INDEX_0] = str(error)
+            outcome.problems[INDEX_0] = str(explained(error))
             return
         outcome.changes[INDEX_0] = result.changes
         outcome.missing[INDEX_0] = result.missing
@@ -112,7 +117,7 @@ class NodeReconciler:
                 outcome.drops[network.vni] = result.drops
                 uplink = uplinks.reconcile(netns, network, result.uplink)
         except LinkError as error:
-            outcome.problems[network.vni] = str(error)
+            outcome.problems[network.vni] = str(explained(error))
             return
         outcome.changes[network.vni] += uplink.changes
         if uplink.problem is not None:

@@ -54,6 +54,13 @@ def test_an_agent_that_is_not_ready_is_50_with_its_reasons(
     assert words in message
 
 
+def test_a_kernel_without_support_for_index_0_is_50(agent: ScriptedAgent, plugin: Plugin) -> None:
+    problem = "datapath: index 0: kernel module nf_tables is missing: open a netlink socket: Protocol not supported"
+    agent.before(lambda seen: not_ready("datapath: VNI 5: no bridge", problem))
+    message = plugin.status().failed(50)
+    assert message.endswith(f"not ready: {problem}")
+
+
 def test_a_problem_of_a_network_in_the_datapath_is_none_of_the_node(agent: ScriptedAgent, plugin: Plugin) -> None:
     problem = "datapath: VNI 5: its ports are not connected"
     agent.before(lambda seen: not_ready(problem))
