@@ -2,6 +2,7 @@
 
     AgentError
      ├─ BadRequestError                400: the request is invalid; the message names the field
+     ├─ ConflictError                  409: another follower programs the datapath
      ├─ LinkStateError                 500: port to enable or disable not found or not remote, as the vrouter agent
      ├─ UnservableVirtualMachineError  500: a stored value cannot be represented on the wire
      ├─ StorageError                   500: port or gateway files cannot be read or written
@@ -18,6 +19,10 @@ class AgentError(Exception):
 
 class BadRequestError(AgentError):
     """The request is invalid; the message names the field and its value."""
+
+
+class ConflictError(AgentError):
+    """Another follower programs the datapath; the message names it."""
 
 
 class LinkStateError(AgentError):

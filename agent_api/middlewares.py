@@ -6,13 +6,25 @@ import logging
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from agent_api.errors import AgentError, BadRequestError, NotReadyError, OverloadedError, UnservableVirtualMachineError
+from agent_api.errors import (
+    AgentError,
+    BadRequestError,
+    ConflictError,
+    NotReadyError,
+    OverloadedError,
+    UnservableVirtualMachineError,
+)
 from agent_api.tcp_peer import is_foreign_user
 from contrail_service.pages import JSON_CONTENT_TYPE, json_response
 
 log = logging.getLogger(__name__)
 
-_STATUS: dict[type[AgentError], int] = {BadRequestError: 400, NotReadyError: 503, OverloadedError: 503}
+_STATUS: dict[type[AgentError], int] = {
+    BadRequestError: 400,
+    ConflictError: 409,
+    NotReadyError: 503,
+    OverloadedError: 503,
+}
 _WRITE_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 

@@ -21,6 +21,7 @@ _DESCRIPTIONS = {
     403: "This listener does not accept writes.",
     404: "Not found or not complete, or unknown path.",
     408: "The body arrived too slowly.",
+    409: "Another process programs the datapath; the message names it.",
     413: "The body is too large.",
     500: "The request failed; see the message.",
     503: "Not ready or overloaded, see the message; retry later.",

@@ -71,6 +71,7 @@ class DatapathStatus(msgspec.Struct):
 
     networks: dict[int, _Network]
     refused: dict[int, tuple[str, ...]]
+    follower: str | None = None
     age: float | None = None
     report: _Report | None = None
 

@@ -84,8 +84,8 @@ def get_datapath(agent: AgentApi) -> Output:
     networks = status.node_networks()
     header = ("VNI", "NETWORK", "PORTS", "MISSING", "SPOOFING", "BROADCAST", "PROBLEM")
     table = format_table(header, [_datapath_row(network) for network in networks])
-    text = f"{table}\n\n{status.silence}" if status.silence else table
-    return Output(text, {"items": networks, "age": status.age})
+    lines = [f"programmed by: {status.follower or 'nothing'}"] + ([status.silence] if status.silence else [])
+    return Output("\n".join([table, "", *lines]), {"items": networks, "follower": status.follower, "age": status.age})
 
 
 def _virtual_machine(agent: AgentApi, arguments: argparse.Namespace) -> VirtualMachine:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from agent_api.datapath.desired_state import Computation, Masquerade, desired_state
 from agent_api.datapath.feed import DesiredStateFeed
+from agent_api.datapath.follower_lease import FollowerLease
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.lost_devices import has_lost_device
 from agent_api.datapath.metrics import DatapathMetrics
@@ -51,12 +52,13 @@ class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
     """The datapath as this agent knows it: `version` and networks of the state that was served last, and the report.
 
     `networks` are by VNI, the routed ports by 0. `refused`: names of networks that are not served, by the VNI that they
-    share. `age`: seconds since the report.
+    share. `follower` programs the kernel now, None if nothing does. `age`: seconds since the report.
     """
 
     version: str | None
     networks: dict[str, NetworkStatus]
     refused: dict[str, tuple[str, ...]]
+    follower: str | None
     age: float | None
     report: DatapathReport | None
     datapath: Datapath = Datapath.LINUX
@@ -78,6 +80,7 @@ class LinuxDatapath:
         self._ports = ports
         self._logged: dict[int, tuple[str, ...]] = {}
         self.feed = DesiredStateFeed(self._compute, not_ready_reason=self._not_ready_reason)
+        self.lease = FollowerLease(self.feed.waiters)
         self.reports = DatapathReports()
         DatapathMetrics(registry, self.feed, self.reports)
         virtual_machines.on_change(self.feed.changed)
@@ -95,6 +98,7 @@ class LinuxDatapath:
             version=self.feed.version,
             networks=self._networks(),
             refused={str(vni): names for vni, names in self.feed.refused.items()},
+            follower=self.lease.holder,
             age=None if reports.latest is None else round(reports.age, 3),
             report=reports.latest,
         )

@@ -9,7 +9,7 @@ from typing import Any
 from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.datapath.node_reconciler import NodeOutcome
 from cni_contrail.deadline import Deadline
-from cni_contrail.errors import RejectedError, UnreachableError
+from cni_contrail.errors import Code, PluginError, RejectedError, UnreachableError
 from cni_contrail.follower.desired_state import DesiredState, read_desired_state
 from cni_contrail.link.named_tuple import NamedTuple
 
@@ -17,12 +17,18 @@ _MAX_PROBLEM = 200  # characters of each problem in a report
 _TIMEOUT = 10.0  # seconds for a request, beyond what the agent was asked to wait
 
 
-def next_desired_state(endpoint: Endpoint, known: str, wait: float) -> DesiredState | None:
+class StandbyError(PluginError):
+    """Another process programs the datapath of this node; the message names it."""
+
+
+def next_desired_state(endpoint: Endpoint, follower: str, known: str, wait: float) -> DesiredState | None:
     """Returns the desired state as soon as its version is not the known one, at the latest after `wait` seconds.
 
-    None if the agent has none, since the datapath of the node is not this one. Raises `PluginError`.
+    None if the agent has none, since the datapath of the node is not this one. Raises `StandbyError` if another process
+    than `follower` programs it all this time, or another `PluginError`.
     """
-    query = urllib.parse.urlencode({"wait": f"{wait:.3f}"} | ({"version": known} if known else {}))
+    parameters = {"wait": f"{wait:.3f}", "follower": follower}
+    query = urllib.parse.urlencode(parameters | ({"version": known} if known else {}))
     exchange = HttpExchange(endpoint, "GET", f"/datapath?{query}", b"", Deadline(wait + _TIMEOUT))
     answer = exchange.response()
     if answer.status == 404:
@@ -65,10 +71,11 @@ class Report(NamedTuple):
         }
 
 
-def send_report(endpoint: Endpoint, report: Report) -> None:
-    """Sends the report. Raises `PluginError`."""
+def send_report(endpoint: Endpoint, follower: str, report: Report) -> None:
+    """Sends the report. Raises `StandbyError` or another `PluginError`."""
     body = json.dumps(report.document()).encode()
-    answer = HttpExchange(endpoint, "POST", "/datapath", body, Deadline(_TIMEOUT)).response()
+    target = f"/datapath?{urllib.parse.urlencode({'follower': follower})}"
+    answer = HttpExchange(endpoint, "POST", target, body, Deadline(_TIMEOUT)).response()
     _check(endpoint, answer.status, answer.body, "POST /datapath")
 
 
@@ -76,10 +83,19 @@ def _printable(problem: str) -> str:
     return "".join(each if each.isprintable() else " " for each in problem[:_MAX_PROBLEM])
 
 
+def _error_text(body: bytes) -> str:
+    try:
+        return _printable(str(json.loads(body)["error"]))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return _printable(body[:_MAX_PROBLEM].decode(errors="replace"))
+
+
 def _check(endpoint: Endpoint, status: int, body: bytes, request: str) -> None:
     if status in (200, 204):
         return
-    why = body[:_MAX_PROBLEM].decode(errors="replace")
+    why = _error_text(body)
+    if status == 409:
+        raise StandbyError(Code.TRY_AGAIN, why)
     if status == 503:
         raise UnreachableError(f"agent at {endpoint} is not ready: {why}")
     raise RejectedError(f"agent at {endpoint} rejects {request}: {status} {why}")

@@ -3,12 +3,17 @@
 It asks the agent for the next state and waits there for a change. An audit, every 30 s and 11 s after a network became
 stale, reads the kernel again. Without an agent the kernel keeps what it has, and the last known state is still audited.
 
+The agent lets one follower of a node program. Another one is on standby: it forgets what it knew and changes nothing,
+and its next request waits until the first one is gone.
+
 Not promised: that drift is noticed before the next audit.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import secrets
 import threading
 import time
 import traceback
@@ -17,12 +22,14 @@ from typing import Protocol
 from cni_contrail.agent.http import Endpoint
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeOutcome, NodeReconciler
 from cni_contrail.errors import PluginError
-from cni_contrail.follower.agent import Changes, Report, next_desired_state, send_report
+from cni_contrail.follower.agent import Changes, Report, StandbyError, next_desired_state, send_report
 from cni_contrail.follower.desired_state import DesiredState
 
 AUDIT_INTERVAL = 30.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+_FIRST_WAIT = 2.0  # seconds after which the log says that there is no state, or that another follower has it
 _OTHER_DATAPATH_PAUSE = 30.0
+_STANDBY_PAUSE = 1.0  # between requests, each of which waits for its turn
 
 
 class FollowerLog(Protocol):
@@ -39,7 +46,10 @@ class FollowerLog(Protocol):
 
 
 class Follower:
-    """Follows the agent at `endpoint`; `audit_interval` is in seconds. Start it once."""
+    """Follows the agent at `endpoint`; `audit_interval` is in seconds. Start it once.
+
+    `name` is unique among all followers of the agent, and begins with that of the program.
+    """
 
     def __init__(
         self,
@@ -47,8 +57,11 @@ class Follower:
         reconciler: NodeReconciler,
         log: FollowerLog,
         *,
+        program: str = "contrail-cnid",
         audit_interval: float = AUDIT_INTERVAL,
     ) -> None:
+        # Processes in containers may have the same number.
+        self.name = f"{program}-{os.getpid()}-{secrets.token_hex(4)}"
         self._endpoint = endpoint
         self._reconciler = reconciler
         self._log = log
@@ -65,17 +78,26 @@ class Follower:
         """Starts the thread."""
         self._thread.start()
 
-    def stop(self, timeout: float) -> None:
-        """Stops after the current round, and waits up to `timeout` seconds for that; the kernel keeps what it has."""
+    def request_stop(self) -> None:
+        """Ends the thread after the current round; the kernel keeps what it has."""
         self._stopped.set()
-        self._thread.join(timeout)
+
+    def stop(self, timeout: float) -> None:
+        """Ends the thread, and waits up to `timeout` seconds for that."""
+        self.request_stop()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
 
     def follow_once(self) -> float:
         """Waits for the next state or audit, and programs it; returns the seconds to pause before the next round."""
         known = self._desired.version if self._desired is not None else ""
         try:
-            desired = next_desired_state(self._endpoint, known, self._wait())
+            desired = next_desired_state(self._endpoint, self.name, known, self._wait())
+        except StandbyError as error:
+            return self._stand_by(error.message)
         except PluginError as error:
+            if self._stopped.is_set():  # an agent in this process has stopped, too
+                return 0.0
             self._note(error.message)
             self._audit_last()
             return self._backoff()
@@ -84,6 +106,8 @@ class Follower:
         self._desired = desired
         try:
             self._program(desired, is_audit=desired.version == known)
+        except StandbyError as error:
+            return self._stand_by(error.message)
         except PluginError as error:  # the report was not accepted: the agent says what is missing
             self._note(error.message)
             return self._backoff()
@@ -101,6 +125,8 @@ class Follower:
                 pause = self._backoff()
 
     def _wait(self) -> float:
+        if self._desired is None and not self._trouble:
+            return min(_FIRST_WAIT, self._audit_interval)
         return min(self._audit_interval, STALE_SECONDS + 1) if self._reconciler.has_stale else self._audit_interval
 
     def _audit_last(self) -> None:
@@ -116,8 +142,18 @@ class Follower:
             self._log.warning(f"datapath: {made} changes repaired what another program had changed")
         self._unreported = self._unreported.plus(made, is_repair=is_audit)
         seconds = time.monotonic() - started
-        send_report(self._endpoint, Report(desired.version, self._unreported, outcome, seconds))
+        send_report(self._endpoint, self.name, Report(desired.version, self._unreported, outcome, seconds))
         self._unreported = Changes(0, 0)
+
+    def _stand_by(self, why: str) -> float:
+        """Forgets the desired state, which another follower brings on from now; returns the pause."""
+        self._desired = None
+        self._unreported = Changes(0, 0)
+        self._reconciler.forget()
+        if why != self._trouble:
+            self._log.info(f"datapath: on standby: {why}")
+        self._trouble = why
+        return _STANDBY_PAUSE
 
     def _log_problems(self, outcome: NodeOutcome) -> None:
         for vni, problem in outcome.problems.items():

@@ -52,7 +52,7 @@ async def plug(served: ServedAgent, store: SqliteStore, pod: VirtualMachine, *in
 
 async def report(served: ServedAgent, **fields: Any) -> None:
     body = {"version": "v", "changes": 0, "repaired": 0, "seconds": 0.1, **fields}
-    async with served.unix.post("/datapath", json=body) as answer:
+    async with served.unix.post("/datapath", params={"follower": "contrail-cnid-1"}, json=body) as answer:
         assert answer.status == 200
 
 
@@ -73,6 +73,8 @@ async def test_networks_of_the_node_are_listed_with_ports_drops_and_problems(
         ["VNI", "NETWORK", "PORTS", "MISSING", "SPOOFING", "BROADCAST", "PROBLEM"],
         ["0", "index", "0,", "routed", "1", "-", "1", "0", "-"],
         [str(VNI), name, "1", "tap1", "3", "4", "no", "bridge"],
+        [],
+        ["programmed", "by:", "contrail-cnid-1"],
     ]
 
 
@@ -88,6 +90,7 @@ async def test_json_has_the_networks_and_the_age_of_the_report(
         {"vni": VNI, "network": name, "ports": 1, "missing": [], "problem": None, "drops": None}
     ]
     assert document["age"] >= 0
+    assert document["follower"] == "contrail-cnid-1"
 
 
 async def test_networks_that_share_a_vni_are_listed_with_both_names(
@@ -113,7 +116,10 @@ async def test_networks_that_share_a_vni_are_listed_with_both_names(
 async def test_silence_of_the_node_daemon_is_said_below_the_table(contrailctl: Run, linux_agent: ServedAgent) -> None:
     ended = await contrailctl("--agent", f"http://{linux_agent.address}", "get", "datapath")
     assert ended.status == 0
-    assert ended.out.splitlines()[-1] == "nothing reported yet: contrail-cnid does not program the datapath"
+    assert ended.out.splitlines()[-2:] == [
+        "programmed by: nothing",
+        "nothing reported yet: contrail-cnid does not program the datapath",
+    ]
 
 
 async def test_an_agent_without_a_linux_datapath_is_a_failure(contrailctl: Run, agent: str) -> None:

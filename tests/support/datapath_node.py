@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cni_contrail.agent.connections import idle_connections
 from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
 from tests.support.embedded_process import COMMAND, EmbeddedProcess
@@ -22,7 +24,7 @@ from tests.support.shim import build_shim
 
 CIDRS = "10.1.0.0/16, fd00:1::/64"
 _NETWORK = "blue"
-_CONFIGURATION = {"cniVersion": "1.0.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"}
+_CONFIGURATION = {"cniVersion": "1.1.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"}
 _TIMEOUT = 30.0  # seconds
 
 
@@ -45,12 +47,18 @@ class NodeDaemon:
         self._file.write_text(json.dumps({"socket": str(self.socket)}))  # JSON is YAML
         self._process: subprocess.Popen[bytes] | None = None
 
-    def launch(self) -> None:
-        """Starts it without waiting."""
-        command = [str(COMMAND.with_name("contrail-cnid")), "--config", str(self._file)]
-        environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(self.node_file)}
+    def launch(self, *environment: str) -> None:
+        """Starts it without waiting; `environment` is a command that runs another one."""
+        command = [*environment, str(COMMAND.with_name("contrail-cnid")), "--config", str(self._file)]
+        variables = {**os.environ, "CONTRAIL_CNI_CONFIG": str(self.node_file)}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, env=environment, stderr=log)
+            self._process = subprocess.Popen(command, env=variables, stderr=log)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
 
     def kill(self) -> None:
         """Sends SIGKILL and waits for its end."""
@@ -77,7 +85,8 @@ class DatapathNode:
         self.networks = NodeNetworks(folder / "networks")
         within = str(self.networks.folder)
         self.manager = EmbeddedProcess(folder, options=("--datapath", "linux", "--netns-dir", within))
-        settings = {"agent-socket": str(self.manager.socket), "state-dir": str(folder / "state"), "netns-dir": within}
+        self._state = folder / "state"
+        settings = {"agent-socket": str(self.manager.socket), "state-dir": str(self._state), "netns-dir": within}
         self.daemon = NodeDaemon(folder, settings)
         write(self.manager.manifests / "nads.yaml", nad(_NETWORK, cidr=CIDRS))
 
@@ -114,6 +123,12 @@ class DatapathNode:
         self.manager.wait_until(lambda: self._is_reported(since), what="reported")
         return self.report()["report"]
 
+    def lose_kernel_state(self) -> None:
+        """Removes the networks and what is below /run, as a reboot does; both processes have been killed."""
+        self.networks.close()
+        shutil.rmtree(self._state)
+        self.daemon.socket.unlink()
+
     def close(self) -> None:
         """Kills both processes and removes the networks."""
         if self.manager.process is not None:
@@ -127,21 +142,27 @@ class DatapathNode:
         return age is not None and started - age > since
 
     def _add(self, name: str, sandbox: Netns) -> None:
-        environment = {
-            "PATH": os.environ["PATH"],
-            "CNI_COMMAND": "ADD",
-            "CNI_CONTAINERID": uuid.uuid4().hex,
-            "CNI_NETNS": sandbox.path,
-            "CNI_IFNAME": "eth0",
-            "CNI_PATH": "/opt/cni/bin",
-            "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=demo;K8S_POD_NAME={name}",
-            "CONTRAIL_CNI_SOCKET": str(self.daemon.socket),
-        }
-        done = subprocess.run(
-            [build_shim()], input=json.dumps(_CONFIGURATION).encode(), env=environment, stdout=subprocess.PIPE,
-            timeout=_TIMEOUT, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout
+        answer = call_shim(self.daemon, "ADD", name, sandbox)
+        assert "interfaces" in answer, answer
+
+
+def call_shim(daemon: NodeDaemon, command: str, name: str, sandbox: Netns, *, namespace: str = "demo") -> Any:
+    """Calls the plugin for a pod by the native shim; returns the JSON of the result or of the error."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "CNI_COMMAND": command,
+        "CNI_CONTAINERID": uuid.uuid5(uuid.NAMESPACE_URL, sandbox.path).hex,
+        "CNI_NETNS": sandbox.path,
+        "CNI_IFNAME": "eth0",
+        "CNI_PATH": "/opt/cni/bin",
+        "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE={namespace};K8S_POD_NAME={name}",
+        "CONTRAIL_CNI_SOCKET": str(daemon.socket),
+    }
+    done = subprocess.run(
+        [build_shim()], input=json.dumps(_CONFIGURATION).encode(), env=environment, stdout=subprocess.PIPE,
+        timeout=_TIMEOUT, check=False,
+    )  # fmt: skip
+    return json.loads(done.stdout or "{}")
 
 
 def _addresses(sandbox: Netns) -> tuple[str, ...]:
@@ -160,6 +181,7 @@ def datapath_node() -> Iterator[DatapathNode]:
         stack.callback(namespace.delete)
         stack.enter_context(namespace.inside())
         node = DatapathNode(folder)
+        stack.callback(idle_connections.close)  # of `report`
         stack.callback(node.close)
         node.start()
         yield node

@@ -95,6 +95,45 @@ async def test_two_networks_with_one_vni_are_named_in_the_readiness_and_in_the_l
         assert answer.status == 200
 
 
+class TestFollowers:
+    """One process at a time gets the state for programming."""
+
+    async def test_the_first_one_programs_and_another_one_is_rejected(self, linux: ServedAgent) -> None:
+        await get(linux, follower="first-1")
+        for request in (
+            linux.unix.get("/datapath", params={"follower": "second-2", "wait": "0.05"}),
+            linux.unix.post("/datapath", params={"follower": "second-2"}, json=TestReports.REPORT),
+        ):
+            async with request as answer:
+                assert answer.status == 409
+                assert (await answer.json())["error"] == "first-1 programs the datapath of this node"
+        async with linux.tcp.get("/datapath/report") as answer:
+            status = await answer.json()
+        assert (status["follower"], status["report"]) == ("first-1", None)
+
+    async def test_the_next_one_gets_the_state_as_soon_as_the_first_hangs_up(self, linux: ServedAgent) -> None:
+        version = (await get(linux, follower="first-1"))["version"]
+        waiting = asyncio.create_task(get(linux, follower="first-1", version=version))
+        feed = linux.agent.datapath.feed if linux.agent.datapath else None
+        assert feed is not None
+        await until(lambda: len(feed.waiters) == 1)
+        successor = asyncio.create_task(get(linux, follower="second-2"))
+        await until(lambda: len(feed.waiters) == 2)
+        waiting.cancel()
+        assert (await successor)["version"] == version
+        async with linux.tcp.get("/datapath/report") as answer:
+            assert (await answer.json())["follower"] == "second-2"
+
+    async def test_who_only_reads_takes_nothing(self, linux: ServedAgent) -> None:
+        await get(linux, follower="first-1")
+        assert await get(linux) == await get(linux, follower="first-1")
+
+    async def test_a_report_without_a_name_is_rejected(self, linux: ServedAgent) -> None:
+        async with linux.unix.post("/datapath", json=TestReports.REPORT) as answer:
+            assert answer.status == 400
+            assert "follower" in (await answer.json())["error"]
+
+
 async def test_it_is_not_served_over_tcp(linux: ServedAgent) -> None:
     async with linux.tcp.get("/datapath") as answer:
         assert answer.status == 404
@@ -119,7 +158,9 @@ async def test_waiting_requests_are_limited(linux: ServedAgent) -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
 
 
-@pytest.mark.parametrize("parameters", [{"wait": "soon"}, {"version": ""}])
+@pytest.mark.parametrize(
+    "parameters", [{"wait": "soon"}, {"version": ""}, {"follower": ""}, {"follower": "a b"}, {"follower": "a" * 65}]
+)
 async def test_a_wrong_parameter_is_named(linux: ServedAgent, parameters: dict[str, str]) -> None:
     async with linux.unix.get("/datapath", params=parameters) as answer:
         assert answer.status == 400
@@ -141,7 +182,7 @@ class TestReports:
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:
         version = (await get(linux))["version"]
-        nothing = {"version": version, "networks": {}, "refused": {}, "age": None, "report": None}
+        nothing = {"version": version, "networks": {}, "refused": {}, "follower": None, "age": None, "report": None}
         async with linux.tcp.get("/datapath/report") as answer:
             assert await answer.json() == nothing | {"datapath": "linux"}
         await post(linux, self.REPORT)
@@ -171,7 +212,8 @@ class TestReports:
 
     async def test_an_invalid_report_changes_nothing(self, linux: ServedAgent) -> None:
         await post(linux, self.REPORT)
-        async with linux.unix.post("/datapath", json=self.REPORT | {"repaired": -1}) as answer:
+        invalid = self.REPORT | {"repaired": -1}
+        async with linux.unix.post("/datapath", params={"follower": "test-1"}, json=invalid) as answer:
             assert answer.status == 400
             assert (await answer.json())["error"].startswith("repaired: ")
         async with linux.unix.get("/datapath/report") as answer:
@@ -215,5 +257,5 @@ class TestReports:
 
 
 async def post(served: ServedAgent, report: dict[str, Any]) -> None:
-    async with served.unix.post("/datapath", json=report) as answer:
+    async with served.unix.post("/datapath", params={"follower": "test-1"}, json=report) as answer:
         assert (answer.status, await answer.json()) == (200, {})

@@ -59,7 +59,7 @@ async def left_after_cleaning(served: ServedAgent) -> set[str]:
 
 async def report(served: ServedAgent, **fields: Any) -> None:
     body = {"version": "v", "changes": 0, "repaired": 0, "seconds": 0.1, **fields}
-    async with served.unix.post("/datapath", json=body) as answer:
+    async with served.unix.post("/datapath", params={"follower": "test-1"}, json=body) as answer:
         assert (answer.status, await answer.json()) == (200, {})
 
 
