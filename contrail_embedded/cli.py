@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
-from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
+from agent_api.datapath.kind import Datapath
 from cni_contrail.link.host_side import DIRECTORY
 from contrail_embedded.node import run_node
-from contrail_embedded.settings import node_settings
+from contrail_embedded.settings import DEFAULT_DATAPATH, node_settings
 from contrail_service.errors import ConfigurationError
 from contrail_service.logs import set_up_logs
 from contrail_service.process import EXIT_WRONG_USE, run_service
@@ -85,7 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data-dir", metavar="DIR", help="directory of the store, the ports and the agent's socket")
     parser.add_argument("--listen", metavar="HOST:PORT", help="address of the manager's and the agent's API")
     parser.add_argument("--tcp-writes", action="store_true", help="accept writes of root at --listen too")
-    parser.add_argument("--datapath", choices=[*Datapath], help="what connects the interfaces, with --embedded")
+    parser.add_argument(
+        "--datapath",
+        choices=[*Datapath],
+        help=f"with --embedded: what connects the interfaces; default: {DEFAULT_DATAPATH}",
+    )
     parser.add_argument(
         "--netns-dir", metavar="DIR", help=f"with --datapath linux: namespaces of networks; default: {DIRECTORY}"
     )

@@ -4,6 +4,7 @@ Manager and agent know nothing of each other: they share the store, and this mod
 ports to the manager, so that the addresses of a deleted pod stay allocated as long as its sandbox lives.
 """
 
+import asyncio
 import logging
 from asyncio import TaskGroup
 from collections.abc import AsyncIterator
@@ -17,14 +18,16 @@ from agent_api.datapath.kind import Datapath
 from agent_api.node_agent import NodeAgent
 from agent_api.process import load_ports, serve_socket
 from cni_contrail.agent.http import Endpoint
+from cni_contrail.datapath.kernel_support import check_kernel_support
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.follower.follower import Follower
+from cni_contrail.link.errors import LinkError
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
 from contrail_embedded.disk_space import retry_while_disk_is_full
-from contrail_embedded.settings import NodeSettings
-from contrail_service.errors import DataError
+from contrail_embedded.settings import AgentSettings, NodeSettings
+from contrail_service.errors import ConfigurationError, DataError
 from contrail_service.pages import Routes, status_routes
 from contrail_service.serving import pages_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
@@ -40,6 +43,9 @@ _STOP_TIMEOUT = 1.0  # seconds; a round that programs the kernel is far shorter
 
 async def run_node(settings: NodeSettings) -> None:
     """Runs until cancelled. Raises ServiceError if the process cannot start as configured."""
+    programmed = _programmed_by_this_process(settings)
+    if programmed:
+        await _check_kernel()
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     async with AsyncExitStack() as stack:
@@ -47,20 +53,35 @@ async def run_node(settings: NodeSettings) -> None:
         # The agent loads its ports first: the manager asks for plugged ports as soon as it runs.
         agent = await _agent(settings, store, registry)
         manager = _manager(settings, store, agent, registry)
+        follower = _follower(stack, programmed) if programmed else None
         await _serve(stack, settings, store, manager, agent, registry)
-        _follow_datapath(stack, settings)
+        if follower:
+            follower.start()
+            stack.callback(follower.request_stop)  # before the agent answers its waiting request
         await _run(manager, agent)
 
 
-def _follow_datapath(stack: AsyncExitStack, settings: NodeSettings) -> None:
-    """Programs the kernel in a thread of this process, if this node's kernel connects the interfaces."""
-    if settings.agent is None or settings.agent.datapath is not Datapath.LINUX:
-        return
-    # Through the socket, as the node daemon: one way for both.
-    endpoint = Endpoint(settings.agent.socket, "", 0)
-    follower = Follower(endpoint, NodeReconciler(Namespaces(settings.agent.netns_dir)), log)
-    follower.start()
-    stack.callback(follower.stop, _STOP_TIMEOUT)
+def _programmed_by_this_process(settings: NodeSettings) -> AgentSettings | None:
+    """Returns the settings of the agent if its node's kernel connects the interfaces."""
+    return settings.agent if settings.agent and settings.agent.datapath is Datapath.LINUX else None
+
+
+async def _check_kernel() -> None:
+    """Raises ConfigurationError: a node whose pods could not communicate is not to look like one that works."""
+    try:
+        await asyncio.to_thread(check_kernel_support)
+    except LinkError as error:
+        raise ConfigurationError(f"--datapath linux: {error}; --datapath none starts without traffic") from error
+
+
+def _follower(stack: AsyncExitStack, settings: AgentSettings) -> Follower:
+    """Returns what programs the kernel in a thread of this process; its end is awaited when the stack is closed."""
+    # Through the socket, as the node daemon: one way for both, and the agent lets only one of them program.
+    endpoint = Endpoint(settings.socket, "", 0)
+    reconciler = NodeReconciler(Namespaces(settings.netns_dir))
+    follower = Follower(endpoint, reconciler, log, program="contrail-manager")
+    stack.push_async_callback(asyncio.to_thread, follower.stop, _STOP_TIMEOUT)
+    return follower
 
 
 @asynccontextmanager

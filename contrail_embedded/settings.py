@@ -4,11 +4,14 @@ import os
 
 import msgspec
 
-from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
+from agent_api.datapath.kind import Datapath
 from cni_contrail.link.host_side import DIRECTORY
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen, parse_optional_listen
 from manager.configuration import EmbeddedStoreSettings, ManagerConfiguration, ManifestSourceSettings
+
+DEFAULT_DATAPATH = Datapath.LINUX
+"""Unlike in the configuration of a separate agent: no vrouter is on a single machine."""
 
 
 class AgentSettings(msgspec.Struct, frozen=True):

@@ -43,7 +43,7 @@ class DemoNode:
         with open(resources.log_file, "wb") as log:
             options = ["--data-dir", resources.data_dir, "--listen", _ADDRESS]
             self._process = subprocess.Popen(
-                [*command, *options, "--datapath", "linux", "--netns-dir", resources.networks],
+                [*command, *options, "--netns-dir", resources.networks],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -23,6 +23,7 @@ def _embedded(work: Path, **given: str) -> list[str]:
         "manifests": str(work / "manifests"),
         "data-dir": str(work / "data"),
         "listen": f"127.0.0.1:{free_port()}",
+        "datapath": "none",
     }
     return ["--embedded", *(f"--{key}={value}" for key, value in (values | given).items())]
 

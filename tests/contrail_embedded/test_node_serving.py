@@ -38,17 +38,6 @@ def test_writes_over_tcp_are_off_by_default(node: EmbeddedProcess, options: list
     connection.close()
 
 
-@pytest.mark.parametrize(("options", "kind"), [([], "none"), (["--datapath", "linux"], "linux")])
-def test_the_datapath_is_an_option(node: EmbeddedProcess, options: list[str], kind: str) -> None:
-    write(node.manifests / "all.yaml", nad("blue", cidr="10.1.0.0/24"), pod("web", networks="blue"))
-    node.command = [*node.command, *options]
-    node.start()
-    node.wait_until(lambda: node.get("/vm-cfg/k8s__demo__web"), what="served")
-    first, second = node.get("/vm-cfg/k8s__demo__web")
-    assert ("routed" in first) == ("network-namespace" in second) == (kind == "linux")
-    assert node.get("/readyz")["datapath"] == kind
-
-
 def test_status_endpoints_are_served_on_metrics_listen(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     config = tmp_path / "manager.yaml"

@@ -15,7 +15,7 @@ COMMAND = Path(sys.executable).parent / "contrail-manager"
 class EmbeddedProcess(ServedProcess):
     """`contrail-manager --embedded` below `work`: manifests in `work/manifests`, its data in `work/data`.
 
-    By default it listens on a free port.
+    By default it listens on a free port, and without a datapath, which would program the machine's kernel.
     """
 
     def __init__(self, work: Path, *, listen: str = "", options: Sequence[str] = ()) -> None:
@@ -24,7 +24,8 @@ class EmbeddedProcess(ServedProcess):
         self.manifests.mkdir(exist_ok=True)
         listen = listen or f"127.0.0.1:{free_port()}"
         command = [str(COMMAND), "--embedded", "--manifests", str(self.manifests), "--data-dir", str(self.data)]
-        super().__init__([*command, "--listen", listen, *options], listen=listen, log=work / "node.log")
+        defaults = ["--listen", listen, "--datapath", "none"]  # the last one of an option counts
+        super().__init__([*command, *defaults, *options], listen=listen, log=work / "node.log")
 
     @property
     def socket(self) -> Path:

@@ -188,7 +188,7 @@ def _managed_folder(checkout: Path, *options: str) -> Iterator[Path]:
         (manifests / "all.yaml").write_text(yaml.safe_dump_all(_manifests()))
         listen = f"127.0.0.1:{free_port()}"
         command = [_executable(checkout, "contrail-manager"), "--embedded", "--listen", listen]
-        command += ["--manifests", str(manifests), "--data-dir", str(folder / "data"), *options]
+        command += ["--manifests", str(manifests), "--data-dir", str(folder / "data"), "--datapath", "none", *options]
         with (folder / "manager.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
             try:
                 ready = sum(number for kind, number in PODS.items() if kind != "never")
