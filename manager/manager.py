@@ -14,6 +14,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from contrail_config.errors import StoreError
+from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.objects import EventType, VirtualMachine
 from contrail_config.store import EventLog, Store
 from manager.api.queries import ManagerQueries
@@ -33,7 +34,6 @@ from manager.metrics import ManagerMetrics
 from manager.network_metrics import NetworkAddresses
 from manager.parsing.namespace_settings import NAMESPACE_KEYS
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
-from manager.work_queue import WorkQueue
 
 _MAX_QUEUED = 1024
 """Queued pods at which reading from the source pauses: a list of any length is then not held in memory twice."""

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from contrail_config.kube.work_queue import WorkQueue
 from manager.api.types import PodState
 from manager.network_metrics import NetworkAddresses
-from manager.work_queue import WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from contrail_config.errors import StoreError
+from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import Store
 from manager.configuration import ManagerConfiguration
@@ -17,7 +18,6 @@ from manager.mapping.catalogue import Catalogue
 from manager.mapping.fq_names import nad_of_network
 from manager.mapping.named_nads import named_nads
 from manager.source import Nad, Pod
-from manager.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 

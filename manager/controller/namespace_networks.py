@@ -16,6 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from contrail_config.errors import ConflictError, StoreError
+from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.objects import VirtualNetwork
 from manager.configuration import ManagerConfiguration
 from manager.controller.network_table import NetworkTable, describe_subnets
@@ -24,7 +25,6 @@ from manager.mapping.fq_names import isolated_network_name, pod_network_name
 from manager.mapping.virtual_network import isolated_network
 from manager.parsing.errors import AnnotationError
 from manager.parsing.namespace_settings import ISOLATION_KEY, parse_namespace_settings
-from manager.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 

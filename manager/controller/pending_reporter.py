@@ -13,8 +13,8 @@ from collections.abc import Awaitable
 from typing import NamedTuple, Protocol
 
 from contrail_config.errors import StoreError
+from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.objects import VirtualMachine
-from manager.work_queue import WorkQueue
 
 DELAY = 1.0
 """Seconds that a pod waits before the reason is written; an ADD waits for several seconds."""

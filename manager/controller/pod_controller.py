@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
 from contrail_config.errors import StoreError
+from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Store
 from contrail_service.errors import ConfigurationError
@@ -34,7 +35,6 @@ from manager.events import EventRecorder
 from manager.mapping.annotations import with_network_annotations_only
 from manager.mapping.catalogue import Catalogue
 from manager.source import Pod
-from manager.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 

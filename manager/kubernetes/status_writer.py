@@ -21,10 +21,10 @@ from contrail_config.kube.errors import (
     KubeUnauthorizedError,
     KubeUnavailableError,
 )
+from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.objects import VirtualMachine
 from manager.kubernetes.network_status import network_status
 from manager.kubernetes.wire import PODS, STATUS_KEY, PodObject
-from manager.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from prometheus_client import generate_latest
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
+from contrail_config.kube import work_queue
 from contrail_config.objects import InterfaceAddress, VirtualMachine, virtual_machine_name
 from contrail_config.store import AddressRequest
-from manager import work_queue
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
 from manager.source import Applied, Gone, Listed, Problem, SourceEvent

@@ -8,9 +8,9 @@ import pytest
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
+from contrail_config.kube import work_queue
 from contrail_config.objects import Pending, VirtualMachine
 from contrail_config.store import ChangeType
-from manager import work_queue
 from manager.api.queries import ItemFilter
 from manager.api.types import PodState
 from manager.controller import pending_reporter

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
+from contrail_config.kube import work_queue
 from contrail_config.kube.client import KubeClient
 from contrail_config.objects import VirtualMachine, static_pod_uuid
-from manager import work_queue
 from manager.kubernetes.network_status import network_status
 from manager.kubernetes.objects import identity
 from manager.kubernetes.status_writer import StatusWriter

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from manager import work_queue
-from manager.work_queue import WorkQueue
+from contrail_config.kube import work_queue
+from contrail_config.kube.work_queue import WorkQueue
 
 DEADLINE = 5.0
 
