@@ -193,6 +193,32 @@ class VirtualMachine(ConfigObject, frozen=True):
         return config_hash is not None and self.uuid == static_pod_uuid(self.namespace, self.pod, config_hash)
 
 
+class Endpoint(ConfigObject, frozen=True):
+    """An interface as other nodes address it: its MAC and its addresses, without prefix length."""
+
+    mac: str
+    addresses: tuple[str, ...] = ()
+
+
+class NetworkSlice(ConfigObject, frozen=True):
+    """What other nodes need to know of one network on one node. Derived from virtual machines and address blocks.
+
+    `tunnel` are the addresses under which the node is reached, at most one per family. A network with `forwarding_mode`
+    l2_l3 lists its `endpoints`. One with l3 lists `blocks`, the CIDRs of the address blocks that belong to the node,
+    and `borrowed`, single addresses that are on the node although their blocks do not belong to it.
+    """
+
+    network_uuid: str
+    node: str
+    network: FqName
+    vni: int
+    forwarding_mode: ForwardingMode = ForwardingMode.L2_L3
+    tunnel: tuple[str, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+    blocks: tuple[str, ...] = ()
+    borrowed: tuple[str, ...] = ()
+
+
 class EventType(StrEnum):
     """Event types of Kubernetes."""
 

@@ -7,14 +7,14 @@ time never allocate one address twice.
 Not guaranteed: an order between changes of different objects written by different processes.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualNetwork
+from contrail_config.objects import Event, InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
 
 DEFAULT_HOLD = 10.0
 """Seconds for which a released address is not allocated again (its hold)."""
@@ -22,7 +22,7 @@ DEFAULT_HOLD = 10.0
 UNPLUGGED_HOLD = 300.0
 """Hold in seconds for the addresses of a virtual machine that was deleted while its ports were still plugged."""
 
-T_co = TypeVar("T_co", VirtualMachine, VirtualNetwork, covariant=True)
+T_co = TypeVar("T_co", VirtualMachine, VirtualNetwork, NetworkSlice, covariant=True)
 
 
 class AddressRequest(msgspec.Struct, frozen=True):
@@ -163,6 +163,24 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finishes pending operations, ends all watches and releases the store. Idempotent."""
+
+
+class SliceStore(Protocol):
+    """What an agent reads of networks that span nodes."""
+
+    def slice_group(self, network_uuid: str) -> str:
+        """The group of a network: slices of networks of one group are watched together.
+
+        There are few groups, so a node has few watches, however many networks it has.
+        """
+
+    def watch_slices(
+        self, networks: Collection[str]
+    ) -> AbstractAsyncContextManager[AsyncIterator[Change[NetworkSlice]]]:
+        """Every change of the slices of these networks, by uuid and of one group, until the context is left.
+
+        Begins with all slices that exist, and SYNCED, as `Store.watch_virtual_machines`.
+        """
 
 
 class EventPage(NamedTuple):

@@ -121,6 +121,7 @@ class ManagerConfiguration(_Section, frozen=True):
     store: EmbeddedStoreSettings | KubernetesStoreSettings | VncStoreSettings = EmbeddedStoreSettings()
     meta_plugin: MetaPluginSettings = MetaPluginSettings()
     namespace_isolation: NamespaceIsolation = NamespaceIsolation()
+    network_slices: bool = False
     listen: str = "127.0.0.1:8083"
     metrics_listen: str | None = None
 
@@ -147,6 +148,8 @@ def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> 
     read_pod_network(errors, configuration.pod_network)
     if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
         errors.add("meta-plugin.default-networks", "needs a meta plugin: meta-plugin.kind is none")
+    if configuration.network_slices and not isinstance(configuration.store, KubernetesStoreSettings):
+        errors.add("network-slices", "needs store.kind kubernetes: other stores have one node")
     if isinstance(configuration.source, KubernetesSourceSettings):
         errors.parse("source.lease-namespace", namespace_name, configuration.source.lease_namespace)
         if configuration.source.node_selector is not None:

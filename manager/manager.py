@@ -85,7 +85,7 @@ class Manager:
         watch_deletions: WatchDeletions = no_deletions,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        metrics = ManagerMetrics(registry)
+        self.metrics = metrics = ManagerMetrics(registry)
         self._configuration = configuration
         self._source = source
         self._watch_deletions = watch_deletions

@@ -22,7 +22,7 @@ from contrail_config.embedded.rows import Table, decode_network, decode_virtual_
 from contrail_config.embedded.watcher import Watcher
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreFullError
-from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualNetwork
+from contrail_config.objects import Event, InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, EventPage, HeldAddress, T_co, WatchStart
 
 P = ParamSpec("P")
@@ -39,7 +39,7 @@ class SqliteStore:
     def __init__(self, worker: Worker, engine: Engine) -> None:
         self._worker = worker
         self._engine = engine
-        self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
+        self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork] | Watcher[NetworkSlice]] = set()
         self._full_disk = FullDisk(partial(worker.run, engine.database.probe, writes=True))
 
     @classmethod

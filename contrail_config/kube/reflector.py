@@ -100,7 +100,7 @@ class Reflector(Generic[T]):
         self._timings = timings
         self._before_list = before_list
         self._backoff = Backoff(first=timings.first_pause, longest=timings.longest_pause)
-        self._cache: ReflectorCache[T] = cache or ObjectCache()
+        self._cache: ReflectorCache[T] = ObjectCache() if cache is None else cache
         self._since = since  # None: list first
         self._from_cache = from_cache
         self._seen = since  # newest version seen; None: a list must be of the newest state

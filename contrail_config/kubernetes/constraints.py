@@ -16,7 +16,9 @@ import msgspec
 
 from contrail_config.kubernetes.kinds import BlockSpec, LastAllocation, NodeReport
 from contrail_config.objects import (
+    Endpoint,
     InterfaceAddress,
+    NetworkSlice,
     Pending,
     Route,
     Subnet,
@@ -135,6 +137,17 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "node": _OBJECT_NAME,
         "interfaces": _list(257),  # the pod network, and 256 networks that the pod names
         "config_hash": _text(253),
+    },
+    Endpoint: {"mac": _MAC, "addresses": _list(2, _ADDRESS)},
+    NetworkSlice: {
+        "network_uuid": _UUID,
+        "node": _OBJECT_NAME,
+        "network": _FQ_NAME,
+        "vni": _integer(1, 2**24 - 1),
+        "tunnel": _list(2, _ADDRESS),
+        "endpoints": _list(16384),
+        "blocks": _list(16384, _CIDR),
+        "borrowed": _list(16384, _ADDRESS),
     },
     Pending: {"reason": _REASON, "message": _text(1024)},
     LastAllocation: {"address": _ADDRESS},

@@ -19,7 +19,13 @@ from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEF
 from contrail_config.kube.resource import Resource
 from contrail_config.kubernetes.constraints import constrain
 from contrail_config.kubernetes.errors import as_store_error
-from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, CONTRAIL_NODES, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
+from contrail_config.kubernetes.kinds import (
+    ADDRESS_BLOCKS,
+    CONTRAIL_NODES,
+    NETWORK_SLICES,
+    VIRTUAL_MACHINES,
+    VIRTUAL_NETWORKS,
+)
 
 Schema = dict[str, Any]
 
@@ -112,6 +118,27 @@ _KINDS: Final = (
             ),
             _Rule("self.network == oldSelf.network", "spec.network is immutable", "spec"),
             _Rule("self.first == oldSelf.first", "spec.first is immutable", "spec"),
+        ),
+    ),
+    _KindView(
+        NETWORK_SLICES,
+        "cns",
+        (
+            _Column("Network", ".status.network"),
+            _Column("VNI", ".spec.vni", "integer"),
+            _Column("Node", ".spec.node"),
+            _Column("Tunnel", ".status.tunnel"),
+            _Column("Endpoints", ".status.endpoints", "integer"),
+            _Column("Blocks", ".status.blocks"),
+            _AGE,
+        ),
+        (
+            _Rule(
+                "self.metadata.name.startsWith(self.spec.networkUuid + '.')",
+                "metadata.name must be derived from spec.networkUuid and spec.node",
+            ),
+            _Rule("self.networkUuid == oldSelf.networkUuid", "spec.networkUuid is immutable", "spec"),
+            _Rule("self.node == oldSelf.node", "spec.node is immutable", "spec"),
         ),
     ),
     _KindView(

@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from contrail_config.kube.resource import Metadata, Resource
+from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.node_buckets import is_node_bucket, node_bucket
-from contrail_config.objects import ConfigObject, VirtualMachine, VirtualNetwork
+from contrail_config.objects import ConfigObject, NetworkSlice, VirtualMachine, VirtualNetwork
 from contrail_config.unknown_fields import with_unknown_fields
 
 GROUP: Final = "opencontrail.org"
@@ -162,6 +163,23 @@ class AddressBlockObject(ConfigObject, frozen=True):
     status: BlockSummary | None = None
 
 
+class SliceSummary(ConfigObject, frozen=True):
+    """Columns of a network slice in `kubectl get`."""
+
+    network: str
+    tunnel: str
+    endpoints: int
+    blocks: str
+
+
+class NetworkSliceObject(ConfigObject, frozen=True):
+    """A network slice, named after the network's uuid and the node, in the bucket of its network."""
+
+    metadata: FullMetadata
+    spec: NetworkSlice
+    status: SliceSummary | None = None
+
+
 class NodeReport(ConfigObject, frozen=True):
     """Report of an agent on its node, at most every 10 s; the newest items of each list come first.
 
@@ -187,6 +205,7 @@ class ContrailNodeObject(ConfigObject, frozen=True):
     status: NodeReport
 
 
+NETWORK_SLICES: Final = Resource(GROUP, VERSION, "NetworkSlice", "networkslices", NetworkSliceObject)
 VIRTUAL_MACHINES: Final = Resource(GROUP, VERSION, "VirtualMachine", "virtualmachines", VirtualMachineObject)
 VIRTUAL_NETWORKS: Final = Resource(
     GROUP, VERSION, "VirtualNetwork", "virtualnetworks", VirtualNetworkObject, namespaced=False
@@ -204,8 +223,15 @@ VIRTUAL_MACHINE_DOCUMENTS: Final = documents(VIRTUAL_MACHINES)
 VIRTUAL_NETWORK_DOCUMENTS: Final = documents(VIRTUAL_NETWORKS)
 ADDRESS_BLOCK_DOCUMENTS: Final = documents(ADDRESS_BLOCKS)
 CONTRAIL_NODE_DOCUMENTS: Final = documents(CONTRAIL_NODES)
+NETWORK_SLICE_DOCUMENTS: Final = documents(NETWORK_SLICES)
 
-KINDS: Final[tuple[Resource[Any], ...]] = (VIRTUAL_MACHINES, VIRTUAL_NETWORKS, ADDRESS_BLOCKS, CONTRAIL_NODES)
+KINDS: Final[tuple[Resource[Any], ...]] = (
+    VIRTUAL_MACHINES,
+    VIRTUAL_NETWORKS,
+    ADDRESS_BLOCKS,
+    NETWORK_SLICES,
+    CONTRAIL_NODES,
+)
 
 
 def label_value(name: str) -> str:
@@ -234,6 +260,24 @@ def virtual_network_object(network: VirtualNetwork) -> VirtualNetworkObject:
     """Returns the object of a network."""
     summary = NetworkSummary(network.name, ",".join(subnet.cidr for subnet in network.subnets))
     return VirtualNetworkObject(FullMetadata(name=network.uuid), network, summary)
+
+
+def network_slice_name(network_uuid: str, node: str) -> str:
+    """Returns the name of the slice's object; a node name that is too long is cut, and gets a digest."""
+    return f"{network_uuid}.{label_value(node)}"
+
+
+def network_slice_object(item: NetworkSlice) -> NetworkSliceObject:
+    """Returns the object of a network slice."""
+    metadata = UntrackedMetadata(
+        name=network_slice_name(item.network_uuid, item.node),
+        namespace=network_bucket(item.network_uuid),
+        labels={NETWORK_LABEL: item.network_uuid, NODE_LABEL: label_value(item.node)},
+        managed_fields=UNTRACKED,
+    )
+    blocks = ",".join([*item.blocks, *item.borrowed])
+    summary = SliceSummary(item.network[2], ",".join(item.tunnel), len(item.endpoints), blocks)
+    return NetworkSliceObject(metadata, item, summary)
 
 
 def replacement(found: Document, wanted: VirtualMachineObject | VirtualNetworkObject) -> Document:

@@ -8,10 +8,10 @@ import contextlib
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
+from contrail_config.kubernetes.bucket_namespaces import create_in_bucket
 from contrail_config.kubernetes.kinds import VIRTUAL_MACHINE_DOCUMENTS, Document, replacement, virtual_machine_object
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.kubernetes.validated import valid_virtual_machine
-from contrail_config.kubernetes.virtual_machines import create_in_bucket
 from contrail_config.objects import VirtualMachine
 
 
@@ -38,7 +38,7 @@ class PendingVirtualMachineClient:
     async def _write(self, pending: VirtualMachine) -> None:
         wanted = virtual_machine_object(pending)
         try:
-            await create_in_bucket(self._client, wanted)
+            await create_in_bucket(self._client, VIRTUAL_MACHINE_DOCUMENTS, wanted)
         except KubeExistsError:
             await self._replace(pending)
 

@@ -15,16 +15,17 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import NoReturn
 
+from contrail_config.addressing.notation import family_of, parse_address
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified
 from contrail_config.kube.object_cache import ObjectChange as KubeChange
-from contrail_config.kube.selector import EVERYTHING
+from contrail_config.kube.selector import EVERYTHING, Selector
 from contrail_config.kubernetes.address_operations import Allocate, ListHeldOwners, ListOwners, Release, ShortenHolds
 from contrail_config.kubernetes.address_recovery import recovery_operations, unrecorded_addresses
 from contrail_config.kubernetes.allocation_cache import AllocationCache
-from contrail_config.kubernetes.blocks import block_key, decode_block
+from contrail_config.kubernetes.blocks import AddressKey, PoolKey, block_key, decode_block
 from contrail_config.kubernetes.committer import FLUSH_INTERVAL, Committer
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.informer import Informer
@@ -32,17 +33,21 @@ from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_ob
 from contrail_config.kubernetes.kinds import (
     ADDRESS_BLOCK_DOCUMENTS,
     ADDRESS_BLOCKS,
+    NETWORK_LABEL,
     Document,
+    NetworkSliceObject,
     VirtualMachineObject,
     VirtualNetworkObject,
 )
 from contrail_config.kubernetes.lost_blocks import LostBlocks
+from contrail_config.kubernetes.network_buckets import network_bucket
+from contrail_config.kubernetes.network_slices import NetworkSlices
 from contrail_config.kubernetes.pending_virtual_machines import PendingVirtualMachineClient
-from contrail_config.kubernetes.validated import VALIDATED_NETWORKS, VALIDATED_VIRTUAL_MACHINES
+from contrail_config.kubernetes.validated import VALIDATED_NETWORKS, VALIDATED_SLICES, VALIDATED_VIRTUAL_MACHINES
 from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, node_selector
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import Watcher
-from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
+from contrail_config.objects import InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, T_co, WatchStart
 
 log = logging.getLogger(__name__)
@@ -65,6 +70,8 @@ class SteadyClock:
 class KubernetesStore:
     """`Store` on a client, which the caller closes after the store. `flush_interval` as in `committer`.
 
+    With `slices` it keeps the network slices of its virtual machines, while `maintain_slices` runs.
+
     `clock` returns seconds since the epoch, since holds outlive the process. Every method raises StoreUnavailableError
     if the store is closed, or the server is unreachable, rejects the request or is overloaded; callers may retry.
     """
@@ -75,6 +82,7 @@ class KubernetesStore:
         *,
         clock: Callable[[], float] | None = None,
         flush_interval: float = FLUSH_INTERVAL,
+        slices: bool = False,
     ) -> None:
         self._client = client
         self._clock = clock or SteadyClock()
@@ -86,8 +94,10 @@ class KubernetesStore:
         self._virtual_machines = VirtualMachineClient(client)
         self._pending = PendingVirtualMachineClient(client.low_priority())
         self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
+        self.slices = NetworkSlices(client, self._networks.find, self._home_of, enabled=slices)
+        self._networks.on_change(self.slices.network_changed)
         self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)
-        self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
+        self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork] | Watcher[NetworkSlice]] = set()
         self._invalid_blocks: dict[str, UndecodableObject] = {}
         self._closed = False
 
@@ -119,6 +129,7 @@ class KubernetesStore:
         """
         with self._mapping_errors(f"virtual machine {virtual_machine.name}"):
             self._lost.check()  # its addresses may be lost, and no other manager knows them yet
+            self.slices.put(virtual_machine)
             await self._virtual_machines.put(virtual_machine)
 
     async def put_pending(self, virtual_machine: VirtualMachine) -> None:
@@ -141,6 +152,7 @@ class KubernetesStore:
             self._lost.check()  # the next leader recovers addresses, and their holds, from the virtual machines
             deleted = await self._virtual_machines.delete(uuid)
             if deleted is not None:
+                self.slices.remove(deleted.interfaces)
                 node = deleted.node if hold > DEFAULT_HOLD else None  # else nothing ends the hold earlier
                 await self._release(dict.fromkeys(deleted.interfaces, ()), hold=hold, node=node)
             self._virtual_machines.forget(uuid)  # last: a retry after a failure still needs the interfaces
@@ -148,7 +160,9 @@ class KubernetesStore:
     async def virtual_machine(self, uuid: str) -> VirtualMachine:
         """The virtual machine of this uuid. Raises NotFoundError, also if it is pending."""
         with self._mapping_errors(f"virtual machine {uuid}"):
-            return await self._virtual_machines.get(uuid)
+            found = await self._virtual_machines.get(uuid)
+            self.slices.put(found)  # another manager may have written it
+            return found
 
     async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
         """All virtual machines (of one node) that are not pending, sorted by name."""
@@ -158,7 +172,9 @@ class KubernetesStore:
     async def recover_virtual_machines(self) -> list[VirtualMachine]:
         """All virtual machines, also pending ones, after their interrupted moves between nodes were finished."""
         with self._mapping_errors("virtual machines"):
-            return await self._virtual_machines.recover()
+            found = await self._virtual_machines.recover()
+            await self.slices.load(found)
+            return found
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
         """Allocates one address for each request and returns them in the same order: all or none.
@@ -179,6 +195,7 @@ class KubernetesStore:
         """
         with self._mapping_errors("addresses"):
             in_use = [await self._virtual_machines.addresses_in_use(owner) for owner in owners]
+            self.slices.remove(owner for owner, addresses in zip(owners, in_use, strict=True) if not addresses)
             await self._release(dict(zip(owners, in_use, strict=True)), hold=hold)
 
     async def shorten_holds(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
@@ -242,6 +259,25 @@ class KubernetesStore:
         """Like `watch_virtual_machines`, for networks."""
         return self._watch(Watcher(self._client, VALIDATED_NETWORKS, EVERYTHING, _confirmed_network, start=start))
 
+    def slice_group(self, network_uuid: str) -> str:
+        """The group of a network: slices of networks of one group are watched together."""
+        return network_bucket(network_uuid)
+
+    def watch_slices(
+        self, networks: Collection[str]
+    ) -> AbstractAsyncContextManager[AsyncIterator[Change[NetworkSlice]]]:
+        """Every change of the slices of these networks, by uuid and of one group, until the context is left."""
+        (bucket,) = {network_bucket(uuid) for uuid in networks}
+        selector = Selector(namespace=bucket, labels=f"{NETWORK_LABEL} in ({','.join(sorted(networks))})")
+        watcher = Watcher(
+            self._client, VALIDATED_SLICES, selector, _network_slice, start=WatchStart.LIST, per_node=True
+        )
+        return self._watch(watcher)
+
+    async def maintain_slices(self) -> None:
+        """Writes network slices until it is cancelled, from `recover_virtual_machines` on."""
+        await self.slices.run(self._sync_addresses)
+
     def problems(self) -> list[str]:
         """Why watchers are not up to date; empty if they are."""
         return [watcher.problem for watcher in self._watchers if watcher.problem is not None]
@@ -256,7 +292,7 @@ class KubernetesStore:
 
     def invalid_objects(self) -> list[InvalidObject]:
         """Objects that this store skips now, each once."""
-        readers = (self._block_informer, self._networks, self._virtual_machines, *self._watchers)
+        readers = (self._block_informer, self._networks, self._virtual_machines, self.slices, *self._watchers)
         found = {invalid for reader in readers for invalid in reader.invalid_objects}
         return sorted(found.union(invalid_objects(ADDRESS_BLOCKS, self._invalid_blocks.values())))
 
@@ -271,6 +307,7 @@ class KubernetesStore:
         Records of addresses that somebody else deleted are written again, as far as possible.
         """
         self._closed = True
+        await self.slices.close()
         await self._committer.close()
         await self._lost.restore(self._client)
         # After the committer: watchers list once more, and report what it has written.
@@ -302,9 +339,11 @@ class KubernetesStore:
         self._invalid_blocks.pop(change.object.metadata.name, None)
         self._allocations.unseal(block.key)
         if isinstance(change, Deleted):
+            self.slices.set_block(block.key, None)
             if (lost := self._allocations.apply_deletion(block, now=now)) is not None:
                 self._lost.add(lost.key.name, lost)
         else:
+            self.slices.set_block(block.key, block.node)
             self._allocations.apply_update(block, now=now)
 
     def _skip_block(self, change: Added[Document] | Modified[Document] | Deleted[Document], problem: str) -> None:
@@ -315,6 +354,11 @@ class KubernetesStore:
         else:
             self._invalid_blocks[metadata.name] = UndecodableObject(metadata, problem)
             self._seal_block(metadata.name)
+
+    def _home_of(self, network_uuid: str, address: str) -> str | None:
+        family = family_of(address)
+        key = AddressKey(PoolKey(network_uuid, family), parse_address(address, family=family))
+        return self._allocations.block(key.block).node
 
     def _seal_block(self, name: str) -> None:
         if (key := block_key(name)) is not None:
@@ -346,6 +390,10 @@ def _virtual_machine(item: VirtualMachineObject) -> VirtualMachine | None:
 
 def _complete_virtual_machine(item: VirtualMachineObject) -> VirtualMachine | None:
     return item.spec if item.is_trusted and not item.spec.is_pending else None
+
+
+def _network_slice(item: NetworkSliceObject) -> NetworkSlice:
+    return item.spec
 
 
 def _confirmed_network(item: VirtualNetworkObject) -> VirtualNetwork | None:

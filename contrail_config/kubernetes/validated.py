@@ -16,15 +16,21 @@ from contrail_config.kube.resource import Metadata
 from contrail_config.kubernetes.constraints import problem_of
 from contrail_config.kubernetes.kinds import (
     CONTRAIL_NODES,
+    NETWORK_LABEL,
+    NETWORK_SLICES,
     NODE_LABEL,
     VIRTUAL_MACHINES,
     VIRTUAL_NETWORKS,
     ContrailNodeObject,
     Document,
+    NetworkSliceObject,
     VirtualMachineObject,
     VirtualNetworkObject,
     label_value,
+    network_slice_name,
 )
+from contrail_config.kubernetes.network_buckets import network_bucket
+from contrail_config.kubernetes.node_addresses import parse_tunnel_address
 from contrail_config.kubernetes.node_buckets import is_node_bucket
 from contrail_config.objects import VirtualMachine, VirtualNetwork, network_uuid, virtual_machine_name
 
@@ -51,6 +57,25 @@ def _virtual_machine_problem(item: VirtualMachineObject) -> str | None:
     if vm.name != virtual_machine_name(vm.cluster, vm.namespace, vm.pod):
         return f"name: {vm.name!r} is not that of cluster {vm.cluster}, pod {vm.namespace}/{vm.pod}"
     return _name_problem(item.metadata, "spec.uuid", vm.uuid) or problem_of(vm)
+
+
+def _slice_problem(item: NetworkSliceObject) -> str | None:
+    found, labels = item.spec, item.metadata.labels
+    expected = {NETWORK_LABEL: found.network_uuid, NODE_LABEL: label_value(found.node)}
+    if any(labels.get(label) != value for label, value in expected.items()):
+        return f"metadata.labels: must be {expected}, by its spec.networkUuid and spec.node"
+    name = network_slice_name(found.network_uuid, found.node)
+    return (
+        _name_problem(item.metadata, "spec.networkUuid and spec.node", name)
+        or problem_of(found)
+        or _bucket_problem(item)
+        or _error_of(lambda: [parse_tunnel_address(address) for address in found.tunnel])
+    )
+
+
+def _bucket_problem(item: NetworkSliceObject) -> str | None:
+    expected = network_bucket(item.spec.network_uuid)
+    return None if item.metadata.namespace == expected else f"metadata.namespace: must be {expected!r}, by its network"
 
 
 def _report_problem(item: ContrailNodeObject) -> str | None:
@@ -96,3 +121,4 @@ def valid_virtual_machine(document: Document) -> VirtualMachine | None:
 VALIDATED_NETWORKS: Final = dataclasses.replace(VIRTUAL_NETWORKS, check=network_problem)
 VALIDATED_VIRTUAL_MACHINES: Final = dataclasses.replace(VIRTUAL_MACHINES, check=_virtual_machine_problem)
 VALIDATED_REPORTS: Final = dataclasses.replace(CONTRAIL_NODES, check=_report_problem)
+VALIDATED_SLICES: Final = dataclasses.replace(NETWORK_SLICES, check=_slice_problem)

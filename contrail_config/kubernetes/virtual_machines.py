@@ -23,6 +23,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.selector import EVERYTHING, Selector
+from contrail_config.kubernetes.bucket_namespaces import create_in_bucket
 from contrail_config.kubernetes.invalid_objects import MAX_REPORTED, InvalidObject, invalid_objects
 from contrail_config.kubernetes.kinds import (
     NODE_LABEL,
@@ -34,7 +35,7 @@ from contrail_config.kubernetes.kinds import (
     replacement,
     virtual_machine_object,
 )
-from contrail_config.kubernetes.node_buckets import NAMESPACES, bucket_namespace, is_node_bucket, node_bucket
+from contrail_config.kubernetes.node_buckets import is_node_bucket, node_bucket
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.kubernetes.validated import VALIDATED_VIRTUAL_MACHINES, valid_virtual_machine
 from contrail_config.kubernetes.virtual_machine_locations import Location, VirtualMachineLocations
@@ -165,7 +166,7 @@ class VirtualMachineClient:
             if rewritten is not None:
                 created = msgspec.structs.replace(rewritten, metadata=wanted.metadata)
         try:
-            await create_in_bucket(self._client, created)
+            await create_in_bucket(self._client, VIRTUAL_MACHINE_DOCUMENTS, created)
         except KubeExistsError:
             await self._replace(wanted)
         for each in former:
@@ -289,15 +290,3 @@ class VirtualMachineClient:
 def node_selector(node: str) -> Selector:
     """Returns the selector of the virtual machines of one node."""
     return Selector(namespace=node_bucket(node), labels=f"{NODE_LABEL}={label_value(node)}")
-
-
-async def create_in_bucket(client: KubeClient, wanted: VirtualMachineObject | Document) -> None:
-    """Creates the object, and its bucket if that is missing. Raises KubeExistsError."""
-    bucket = wanted.metadata.namespace
-    try:
-        await client.create(VIRTUAL_MACHINE_DOCUMENTS, wanted, namespace=bucket)
-    except KubeNotFoundError:
-        with contextlib.suppress(KubeExistsError):
-            await client.create(NAMESPACES, bucket_namespace(bucket))
-            log.info("namespace %s: created", bucket)
-        await client.create(VIRTUAL_MACHINE_DOCUMENTS, wanted, namespace=bucket)

@@ -9,7 +9,7 @@ it.
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -74,6 +74,15 @@ class VirtualNetworkClient:
         self._cache = NetworkCache(allocations.drop_pools)
         self._invalid: dict[str, UndecodableObject] = {}
         self._closed: Counter[str] = Counter()  # networks in which no address is allocated now
+        self._on_change: Callable[[str], None] | None = None
+
+    def on_change(self, callback: Callable[[str], None]) -> None:
+        """Calls back with the uuid of each network that the watch reports as changed."""
+        self._on_change = callback
+
+    def find(self, uuid: str) -> VirtualNetwork | None:
+        """Returns the network from the cache, None if it is not cached."""
+        return self._cache.get(uuid)
 
     def cached(self, uuid: str) -> VirtualNetwork:
         """Returns the network from the cache. Raises NotFoundError, and StoreUnavailableError while it is changed."""
@@ -159,6 +168,8 @@ class VirtualNetworkClient:
             self._cache.remove(name)
         else:
             self._invalid[name] = UndecodableObject(change.object.metadata, problem)
+        if self._on_change is not None:
+            self._on_change(name)
 
     @asynccontextmanager
     async def _without_allocations(self, uuid: str) -> AsyncIterator[None]:

@@ -46,7 +46,7 @@ async def run_in_cluster(configuration: ManagerConfiguration, settings: Kubernet
                 watch_age="contrail_manager_watch_age_seconds",
             )
             cluster = await stack.enter_async_context(join_cluster(configuration, settings, observer=observer))
-            store = KubernetesStore(cluster.client)
+            store = KubernetesStore(cluster.client, slices=configuration.network_slices)
             manager = make_manager(configuration, cluster, store, registry)
             await _serve(stack, configuration, cluster, manager, registry)
             await run_until_first_ends(
@@ -86,6 +86,9 @@ def make_manager(
     cluster.orphans.on_orphaned(manager.orphaned)
     cluster.invalid_objects.add(store.invalid_objects)
     cluster.invalid_objects.register(registry)
+    slices = Gauge("contrail_manager_network_slices", "Network slices on the server", registry=registry)
+    slices.set_function(lambda: len(store.slices.writer))
+    manager.metrics.watch_queue("network-slices", store.slices.writer.queue)
     return manager
 
 
@@ -113,6 +116,7 @@ async def lead(cluster: ClusterMember, store: KubernetesStore, manager: Manager)
                 manager.run(),
                 monitor_crds(cluster.client, uids, interval=_CRD_CHECK_INTERVAL),
                 store.watch_lost_addresses(),
+                store.maintain_slices(),
                 cluster.invalid_objects.run(store, manager.recorder),
             )
     finally:

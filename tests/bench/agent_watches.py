@@ -24,9 +24,10 @@ from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.selector import Selector
 from contrail_config.kube.watch import WatchType
+from contrail_config.kubernetes.bucket_namespaces import NAMESPACES, bucket_number
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import NODE_LABEL, VIRTUAL_MACHINES, virtual_machine_object
-from contrail_config.kubernetes.node_buckets import BUCKETS, NAMESPACES, bucket_number
+from contrail_config.kubernetes.node_buckets import BUCKETS
 from tests.bench.agent_vm_cfg import processor_seconds
 from tests.bench.built_apiserver import built_apiserver
 from tests.bench.process_timing import summary

@@ -67,8 +67,14 @@ def test_every_key_has_a_default(path: Path, text: str) -> None:
 def test_every_key_is_read(path: Path) -> None:
     configuration = load(path, WHOLE)
     defaults = ManagerConfiguration(node="defaults")
-    for key in msgspec.structs.asdict(configuration):
+    for key in msgspec.structs.asdict(configuration).keys() - {"network_slices"}:  # only in a cluster
         assert getattr(configuration, key) != getattr(defaults, key), key
+
+
+def test_network_slices_are_for_clusters(path: Path) -> None:
+    cluster = "source: {kind: kubernetes}\nstore: {kind: kubernetes}\n"
+    assert not load(path, cluster).network_slices
+    assert load(path, f"{cluster}network-slices: true").network_slices
 
 
 def test_the_pod_network_is_built_from_its_section(path: Path) -> None:
@@ -115,6 +121,7 @@ def test_the_pod_network_is_built_from_its_section(path: Path) -> None:
         ),
         ("store: {kind: etcd}", "store.kind: Invalid value 'etcd'"),
         ("store: {kind: kubernetes}", "store.kind: kubernetes: needs source.kind kubernetes"),
+        ("network-slices: true", "network-slices: needs store.kind kubernetes"),
         ("store: {kind: vnc, url: http://api:8082}", "store.kind: vnc is not supported yet"),
         ("meta-plugin: {kind: genie}", "meta-plugin.kind: Invalid enum value 'genie'"),
         ("meta-plugin: {kind: multus, default-networks: -1}", "meta-plugin.default-networks: "),

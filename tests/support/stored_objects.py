@@ -2,8 +2,9 @@
 
 import msgspec
 
+from contrail_config.kubernetes.bucket_namespaces import bucket_namespace
 from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, GROUP, VERSION, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
-from contrail_config.kubernetes.node_buckets import NODE_BUCKETS, bucket_namespace, is_node_bucket
+from contrail_config.kubernetes.node_buckets import NODE_BUCKETS, is_node_bucket
 from contrail_config.objects import Pending, VirtualMachine, VirtualNetwork
 from tests.support.address_blocks import block_entries
 from tests.support.fake_apiserver.kinds import NAMESPACES, Kind

@@ -15,13 +15,15 @@ from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import (
     ADDRESS_BLOCKS,
     CONTRAIL_NODES,
+    NETWORK_SLICES,
     VIRTUAL_MACHINES,
     VIRTUAL_NETWORKS,
     NodeReport,
+    network_slice_object,
     virtual_machine_object,
     virtual_network_object,
 )
-from contrail_config.objects import Route
+from contrail_config.objects import Endpoint, NetworkSlice, Route
 from tests.support.virtual_machines import make_pending, make_virtual_machine
 from tests.support.virtual_networks import make_network, new_owner
 
@@ -57,6 +59,15 @@ def a_block(family: int = 4) -> Object:
     return as_object(Block(BlockKey(PoolKey(new_owner(), family), first), None, entries, (first + 2, 1e9)).to_object())
 
 
+def a_slice() -> Object:
+    uid, name = str(uuid.uuid4()), ("default-domain", "k8s-default", "blue")
+    endpoints = (Endpoint("02:00:00:00:00:01", ("10.1.0.9", "fd00::9")),)
+    made = NetworkSlice(uid, f"node-{uid[:8]}", name, 3, tunnel=("192.0.2.1", "fd00:9::1"), endpoints=endpoints)
+    return as_object(
+        network_slice_object(msgspec.structs.replace(made, blocks=("10.1.0.0/26",), borrowed=("10.1.0.9", "fd00::9")))
+    )
+
+
 def a_report() -> Object:
     report = NodeReport("2026-11-21T12:00:00Z", "i", {"agent": "1"}, (new_owner(),), 1, ("c",), ("e",))
     return {"metadata": {"name": f"node-{uuid.uuid4().hex[:8]}.example"}, "status": as_object(report)}
@@ -78,6 +89,7 @@ class Kind(NamedTuple):
 NETWORK, MACHINE = Kind(VIRTUAL_NETWORKS, a_network), Kind(VIRTUAL_MACHINES, a_virtual_machine)
 PENDING = Kind(VIRTUAL_MACHINES, a_pending_virtual_machine)
 BLOCK, REPORT = Kind(ADDRESS_BLOCKS, a_block), Kind(CONTRAIL_NODES, a_report)
+SLICE = Kind(NETWORK_SLICES, a_slice)
 BLOCK_OF_IPV6 = Kind(ADDRESS_BLOCKS, lambda: a_block(6))
 
 
@@ -146,6 +158,17 @@ REJECTED = {
     "block with a bad last address": Bad(BLOCK, "spec.lastGiven.address", "x", "spec.lastGiven.address"),
     "block of a bad node": Bad(BLOCK, "spec.node", "Node 1", "spec.node"),
     "block that is too long": Bad(BLOCK, "spec.addresses", "x" * 32769, "spec.addresses"),
+    "slice of another network": Bad(SLICE, "spec.networkUuid", OTHER, "metadata.name must be derived"),
+    "slice of a bad node": Bad(SLICE, "spec.node", "Node 1", "spec.node"),
+    "slice without a network name": Bad(SLICE, "spec.network.0", "", "spec.network"),
+    "slice without a VNI": Bad(SLICE, "spec.vni", 0, "spec.vni"),
+    "slice of another forwarding mode": Bad(SLICE, "spec.forwardingMode", "l2", "spec.forwardingMode"),
+    "slice with a bad tunnel address": Bad(SLICE, "spec.tunnel.0", "x", "spec.tunnel[0]"),
+    "slice with three tunnel addresses": Bad(SLICE, "spec.tunnel", ["192.0.2.1"] * 3, "spec.tunnel"),
+    "endpoint with a bad MAC": Bad(SLICE, "spec.endpoints.0.mac", "02", "spec.endpoints[0].mac"),
+    "endpoint with a bad address": Bad(SLICE, "spec.endpoints.0.addresses.0", "x", "spec.endpoints[0].addresses[0]"),
+    "slice with a bad block": Bad(SLICE, "spec.blocks.0", "10.1.0.0", "spec.blocks[0]"),
+    "slice with a bad borrowed address": Bad(SLICE, "spec.borrowed.0", "10.1", "spec.borrowed[0]"),
     "report of a bad uuid": Bad(REPORT, "status.unplugged.0", "a", "status.unplugged[0]"),
     "report of too many ports": Bad(REPORT, "status.unplugged", [new_owner()] * 1025, "status.unplugged"),
     "report of a negative number": Bad(REPORT, "status.pendingDeletes", -1, "status.pendingDeletes"),
@@ -163,6 +186,7 @@ IMMUTABLE = {
     "uuid of a network": Bad(NETWORK, "spec.uuid", OTHER, "metadata.name must equal spec.uuid"),
     "network of a block": Bad(BLOCK_OF_IPV6, "spec.network", OTHER, "spec.network is immutable"),
     "first address of a block": Bad(BLOCK_OF_IPV6, "spec.first", "fd00::40", "spec.first is immutable"),
+    "node of a slice": Bad(SLICE, "spec.node", "other", "spec.node is immutable"),
     "uuid of a virtual machine": Bad(MACHINE, "spec.uuid", OTHER, "must equal spec.uuid"),
     "pod of a virtual machine": Bad(
         MACHINE, "spec", {"pod": "other", "name": "k8s__default__other"}, "spec.name, and what it is derived from"
@@ -209,7 +233,7 @@ def as_written(resource: Resource[Any]) -> Resource[Written]:
 
 
 @pytest.mark.parametrize(
-    "kind", [NETWORK, MACHINE, PENDING, BLOCK, BLOCK_OF_IPV6, REPORT], ids=lambda kind: kind.resource.kind
+    "kind", [NETWORK, MACHINE, PENDING, BLOCK, BLOCK_OF_IPV6, SLICE, REPORT], ids=lambda kind: kind.resource.kind
 )
 async def test_a_valid_object_is_accepted_and_can_be_replaced(client: KubeClient, kind: Kind, namespace: str) -> None:
     item = kind.make()

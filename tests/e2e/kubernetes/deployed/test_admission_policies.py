@@ -18,13 +18,17 @@ from contrail_config.kubernetes.crds import crds
 from contrail_config.kubernetes.kinds import (
     ADDRESS_BLOCKS,
     CONTRAIL_NODES,
+    NETWORK_SLICES,
     VIRTUAL_MACHINES,
     VIRTUAL_NETWORKS,
     NodeReport,
+    network_slice_object,
     virtual_machine_object,
     virtual_network_object,
 )
+from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.node_buckets import node_bucket
+from contrail_config.objects import NetworkSlice
 from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, Object, wait_until
 from tests.support.applied_manifests import apply
 from tests.support.virtual_machines import make_virtual_machine
@@ -41,6 +45,11 @@ def a_network() -> Object:
 def a_block() -> Object:
     key = BlockKey(PoolKey(new_owner(), 4), 0x0A010000)
     return as_object(ADDRESS_BLOCKS, Block(key, entries={0x0A010002: AddressEntry(new_owner())}).to_object())
+
+
+def a_slice() -> Object:
+    made = NetworkSlice(SLICED, NODE, ("default-domain", "k8s-default", "blue"), 7)
+    return as_object(NETWORK_SLICES, network_slice_object(made))
 
 
 def a_report(node: str) -> Object:
@@ -62,10 +71,13 @@ def a_virtual_machine() -> Object:
 
 NODE = "node-1"
 BUCKET = node_bucket(NODE)
+SLICED = str(uuid.UUID(int=7))
+NETWORK_BUCKET = network_bucket(SLICED)
 SYSTEM_OBJECTS = {
     VIRTUAL_MACHINES.path(BUCKET): a_virtual_machine,
     VIRTUAL_NETWORKS.path(): a_network,
     ADDRESS_BLOCKS.path(): a_block,
+    NETWORK_SLICES.path(NETWORK_BUCKET): a_slice,
 }
 
 
@@ -77,8 +89,9 @@ def manager_token(cluster: Cluster) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def _in_force(cluster: Cluster) -> None:
     """The kinds are served, and both policies are in force."""
-    bucket = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": BUCKET}}
-    apply(cluster.server, bucket, *crds().values())
+    names = (BUCKET, NETWORK_BUCKET)
+    buckets = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+    apply(cluster.server, *buckets, *crds().values())
     for resource, item in ((VIRTUAL_NETWORKS, a_network()), (CONTRAIL_NODES, a_report("none"))):
         wait_until(lambda resource=resource: is_served(cluster, resource), what="served")  # type: ignore[misc]
         path = f"{resource.path()}?dryRun=All"
@@ -140,12 +153,14 @@ def test_the_administrator_deletes_no_collection_of_the_system(cluster: Cluster,
     assert cluster.server.ask("GET", f"{collection}/{stored['metadata']['name']}")["metadata"] == stored["metadata"]
 
 
-def test_the_manager_replaces_and_deletes_them(
+def test_the_manager_changes_and_deletes_them(
     cluster: Cluster, written: tuple[str, Object], manager_token: str
 ) -> None:
     collection, stored = written
     path = f"{collection}/{stored['metadata']['name']}"
-    assert refusal(cluster, "PUT", path, stored, token=manager_token) == ""
+    patches = collection == NETWORK_SLICES.path(NETWORK_BUCKET)  # it replaces all others
+    method, body = ("PATCH", {"metadata": {"labels": {"a": "b"}}}) if patches else ("PUT", stored)
+    assert refusal(cluster, method, path, body, token=manager_token) == ""
     assert refusal(cluster, "DELETE", path, token=manager_token) == ""
 
 

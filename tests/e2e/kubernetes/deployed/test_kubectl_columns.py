@@ -1,4 +1,4 @@
-"""Output of `kubectl get cvm,cvn,cab,cn`: short names and printer columns."""
+"""Output of `kubectl get cvm,cvn,cab,cns,cn`: short names and printer columns."""
 
 import importlib.metadata
 
@@ -21,6 +21,7 @@ def test_each_kind_has_a_short_name(cluster: Cluster, agents: Agents) -> None:
         "virtualmachines": ["cvm"],
         "virtualnetworks": ["cvn"],
         "addressblocks": ["cab"],
+        "networkslices": ["cns"],
         "contrailnodes": ["cn"],
     }
 

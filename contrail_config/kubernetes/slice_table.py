@@ -1,0 +1,212 @@
+"""Slice table: what each network slice should say, derived from virtual machines, blocks, networks and nodes. Pure.
+
+Slices have no information of their own, so nothing is lost with them, and a manager that starts derives all of them
+again. The methods that change something return the keys of slices that may differ from now on; in a network that is
+routed by block, a pod whose addresses are in blocks of its node changes none.
+
+An interface is kept as one string, since there may be hundreds of thousands.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from contrail_config.addressing.notation import format_address
+from contrail_config.kubernetes.blocks import SIZE, BlockKey
+from contrail_config.kubernetes.kinds import label_value
+from contrail_config.objects import (
+    Endpoint,
+    ForwardingMode,
+    FqName,
+    NetworkSlice,
+    VirtualMachine,
+    VirtualMachineInterface,
+    VirtualNetwork,
+)
+
+_BLOCK_BITS: Final = SIZE.bit_length() - 1
+_BITS: Final = {4: 32, 6: 128}
+
+FindNetwork = Callable[[str], VirtualNetwork | None]
+"""Returns the network of a uuid, None if it is not known."""
+
+FindHome = Callable[[str, str], str | None]
+"""Returns the node to which the block of an address belongs, if to any: by network uuid and address."""
+
+
+class SliceKey(NamedTuple):
+    """Identifies a slice."""
+
+    network_uuid: str
+    node: str
+
+
+class _Description(NamedTuple):
+    """What each slice of a network says of it."""
+
+    name: FqName
+    vni: int
+    mode: ForwardingMode
+
+
+class _Network:
+    """A network in which interfaces are, as it was known last, and its interfaces by node."""
+
+    __slots__ = ("description", "nodes")
+
+    def __init__(self, description: _Description) -> None:
+        self.description = description
+        self.nodes: dict[str, dict[str, str]] = {}  # node to interface uuid to MAC and addresses
+
+
+class SliceTable:
+    """All slices. `find_network` and `find_home` answer from caches."""
+
+    def __init__(self, find_network: FindNetwork, find_home: FindHome) -> None:
+        self._find_network = find_network
+        self._find_home = find_home
+        self._networks: dict[str, _Network] = {}
+        self._keys: dict[str, SliceKey] = {}  # by interface uuid
+        self._blocks = defaultdict[SliceKey, set[BlockKey]](set)
+        self._homes: dict[BlockKey, str] = {}
+        self._tunnels: dict[str, tuple[str, ...]] = {}  # by node
+        self._nodes: dict[str, str] = {}  # by label
+
+    def keys(self) -> set[SliceKey]:
+        """Returns the keys of all slices that may have to exist."""
+        used = {SliceKey(uuid, node) for uuid, network in list(self._networks.items()) for node in list(network.nodes)}
+        return used.union(self._blocks)
+
+    def node_of_label(self, label: str) -> str | None:
+        """Returns the known node of this label value."""
+        return self._nodes.get(label)
+
+    def put(self, virtual_machine: VirtualMachine) -> set[SliceKey]:
+        """Adds the interfaces of a virtual machine, or replaces them."""
+        changed = set[SliceKey]()
+        for interface in virtual_machine.interfaces:
+            key = SliceKey(interface.network_uuid, virtual_machine.node)
+            text = " ".join((interface.mac, *(address.address for address in interface.addresses)))
+            before = self._keys.get(interface.uuid)
+            if before is not None and before != key:
+                changed |= self._remove(interface.uuid)
+            endpoints = self._endpoints(key, interface)
+            if endpoints.get(interface.uuid) != text:
+                changed |= self._affected(key, endpoints.get(interface.uuid, ""), text)
+                endpoints[interface.uuid] = text
+                self._keys[interface.uuid] = key
+        return changed
+
+    def remove(self, interfaces: Iterable[str]) -> set[SliceKey]:
+        """Removes interfaces, by uuid. Idempotent."""
+        return {key for uuid in interfaces for key in self._remove(uuid)}
+
+    def set_block(self, block: BlockKey, node: str | None) -> set[SliceKey]:
+        """Sets the node to which a block belongs; None if it belongs to none, or was deleted."""
+        before = self._homes.get(block)
+        if before == node:
+            return set()
+        changed = set[SliceKey]()
+        if before is not None:
+            key = SliceKey(block.pool.network_uuid, before)
+            self._blocks[key].discard(block)
+            if not self._blocks[key]:
+                del self._blocks[key]
+            del self._homes[block]
+            changed.add(key)
+        if node is not None:
+            key = SliceKey(block.pool.network_uuid, node)
+            self._blocks[key].add(block)
+            self._homes[block] = node
+            changed.add(key)
+        return changed
+
+    def set_tunnel(self, node: str, addresses: tuple[str, ...] | None) -> set[SliceKey]:
+        """Sets the tunnel addresses of a node; None if there is no such node."""
+        if self._tunnels.get(node) == addresses:
+            return set()
+        if addresses is None:
+            del self._tunnels[node]  # the label stays: it is needed to delete the slices
+        else:
+            self._tunnels[node] = addresses
+            self._nodes[label_value(node)] = node
+        changed = {SliceKey(uuid, node) for uuid, network in self._networks.items() if node in network.nodes}
+        return changed.union(key for key in self._blocks if key.node == node)
+
+    def of_network(self, network_uuid: str) -> set[SliceKey]:
+        """Returns the keys of the slices of a network."""
+        network = self._networks.get(network_uuid)
+        return set() if network is None else {SliceKey(network_uuid, node) for node in network.nodes}
+
+    def slice(self, key: SliceKey) -> NetworkSlice | None:
+        """Returns the slice; None if there should be none: it has nothing to say, or its node is not known."""
+        tunnel, described = self._tunnels.get(key.node), self._describe(key.network_uuid)
+        if tunnel is None or described is None or not described.vni:
+            return None
+        known = self._networks.get(key.network_uuid)
+        texts = known.nodes.get(key.node, {}).values() if known is not None else ()
+        made = NetworkSlice(key.network_uuid, key.node, *described, tunnel)
+        return self._routed(made, key, texts) if described.mode is ForwardingMode.L3 else _bridged(made, texts)
+
+    def _describe(self, network_uuid: str) -> _Description | None:
+        """Returns what is known of a network: now, or before somebody deleted it while it has interfaces."""
+        found, known = self._find_network(network_uuid), self._networks.get(network_uuid)
+        if found is None:
+            return None if known is None else known.description
+        description = _Description(found.fq_name, found.vni, found.forwarding_mode)
+        if known is not None:
+            known.description = description
+        return description
+
+    def _routed(self, empty: NetworkSlice, key: SliceKey, texts: Iterable[str]) -> NetworkSlice | None:
+        blocks = tuple(_cidr(block) for block in sorted(self._blocks.get(key, ())))
+        borrowed = tuple(sorted(address for text in texts for address in self._borrowed(key, text)))
+        if not blocks and not borrowed:
+            return None
+        return NetworkSlice(*_identity(empty), blocks=blocks, borrowed=borrowed)
+
+    def _borrowed(self, key: SliceKey, text: str) -> Iterator[str]:
+        """Yields those addresses of an interface whose blocks do not belong to its node."""
+        for address in text.split(" ")[1:]:
+            if self._find_home(key.network_uuid, address) != key.node:
+                yield address
+
+    def _affected(self, key: SliceKey, *texts: str) -> set[SliceKey]:
+        """Returns the key if the slice depends on interfaces with these texts."""
+        described = self._describe(key.network_uuid)
+        is_routed = described is not None and described.mode is ForwardingMode.L3
+        return set() if is_routed and not any(any(self._borrowed(key, each)) for each in texts) else {key}
+
+    def _endpoints(self, key: SliceKey, interface: VirtualMachineInterface) -> dict[str, str]:
+        network = self._networks.get(key.network_uuid)
+        if network is None:
+            assigned = _Description(interface.network, interface.vni, ForwardingMode.L2_L3)
+            network = self._networks[key.network_uuid] = _Network(assigned)
+        return network.nodes.setdefault(key.node, {})
+
+    def _remove(self, interface: str) -> set[SliceKey]:
+        key = self._keys.pop(interface, None)
+        if key is None:
+            return set()
+        network = self._networks[key.network_uuid]
+        text = network.nodes[key.node].pop(interface)
+        changed = self._affected(key, text)
+        if not network.nodes[key.node]:
+            del network.nodes[key.node]
+        if not network.nodes:
+            del self._networks[key.network_uuid]
+        return changed
+
+
+def _identity(made: NetworkSlice) -> tuple[str, str, FqName, int, ForwardingMode, tuple[str, ...]]:
+    return made.network_uuid, made.node, made.network, made.vni, made.forwarding_mode, made.tunnel
+
+
+def _bridged(empty: NetworkSlice, texts: Iterable[str]) -> NetworkSlice | None:
+    endpoints = tuple(Endpoint(mac, tuple(addresses)) for mac, *addresses in sorted(text.split(" ") for text in texts))
+    return NetworkSlice(*_identity(empty), endpoints=endpoints) if endpoints else None
+
+
+def _cidr(block: BlockKey) -> str:
+    family = block.pool.family
+    return f"{format_address(block.first, family=family)}/{_BITS[family] - _BLOCK_BITS}"
