@@ -7,6 +7,7 @@ socket: /run/contrail/agent.sock      # for our own plugin; always accepts write
 datapath: none                        # linux: this node's kernel connects the interfaces; none: something else does
 masquerade: true                      # datapath linux: packets of index 0 to the outside get the node's address
 masquerade-excluded: []               # CIDRs beside the pods' own subnets that are not outside
+vxlan-port: 4789                      # datapath linux: UDP port of networks across nodes, the same on all of them
 tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
 ports-dir: /var/lib/contrail/ports
 store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config
@@ -18,9 +19,11 @@ import os
 import re
 import socket
 from ipaddress import ip_network
+from typing import Annotated
 
 import msgspec
 
+from agent_api.datapath.fabric import DEFAULT_PORT
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
@@ -70,6 +73,7 @@ class AgentConfiguration(_Section, frozen=True):
     datapath: Datapath = DEFAULT_DATAPATH
     masquerade: bool = True
     masquerade_excluded: tuple[str, ...] = ()
+    vxlan_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = DEFAULT_PORT
 
 
 def load_agent_configuration(path: str) -> AgentConfiguration:

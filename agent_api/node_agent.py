@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from agent_api.datapath.desired_state import INSIDE_ONLY, Masquerade
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
-from agent_api.datapath.linux_datapath import LinuxDatapath
+from agent_api.datapath.linux_datapath import LinuxDatapath, Spanning
 from agent_api.datapath.metrics import register_kind
 from agent_api.gateways.table import GatewayTable
 from agent_api.metrics import Metrics
@@ -25,7 +25,7 @@ class NodeAgent:
     """Serves the VirtualMachines of `node` and persists ports below `ports_dir`.
 
     `stale_timeout` and `initial_backoff` are in seconds; `device_exists` checks for a network device of the host.
-    `details` are what `/readyz` says beyond readiness.
+    `details` are what `/readyz` says beyond readiness. With `spanning` networks are connected with other nodes.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class NodeAgent:
         initial_backoff: float = INITIAL_BACKOFF,
         datapath: Datapath = DEFAULT_DATAPATH,
         masquerade: Masquerade | None = INSIDE_ONLY,
+        spanning: Spanning | None = None,
     ) -> None:
         self.details = {"datapath": datapath.value}
         self.virtual_machines = VirtualMachineIndex(datapath=datapath)
@@ -48,7 +49,10 @@ class NodeAgent:
         register_kind(registry, datapath)
         self.datapath: LinuxDatapath | None = None
         if datapath is Datapath.LINUX:
-            self.datapath = LinuxDatapath(self.virtual_machines, self.ports, masquerade=masquerade, registry=registry)
+            self.datapath = LinuxDatapath(
+                self.virtual_machines, self.ports, masquerade=masquerade, registry=registry, spanning=spanning
+            )
+            self.virtual_machines.hold_back(self.datapath.incomplete_reason)
         self.stale_ports = StalePortCleaner(
             self.ports,
             timeout=stale_timeout,
@@ -81,6 +85,8 @@ class NodeAgent:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch.run())
             tasks.create_task(self.stale_ports.run())
+            if self.datapath is not None:
+                tasks.create_task(self.datapath.run())
 
     def readiness(self) -> list[str]:
         """Returns the reasons why the agent cannot answer with current state; empty when it is ready."""

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from agent_api.application import agent_application, agent_runner
 from agent_api.configuration import AgentConfiguration, KubernetesStoreSettings
 from agent_api.datapath.desired_state import Masquerade
+from agent_api.datapath.linux_datapath import Spanning
 from agent_api.errors import StorageError
 from agent_api.node.reporter import NodeReporter
 from agent_api.node_agent import NodeAgent
@@ -47,6 +48,7 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
             registry=registry,
             datapath=configuration.datapath,
             masquerade=Masquerade(tuple(configuration.masquerade_excluded)) if configuration.masquerade else None,
+            spanning=Spanning(store, configuration.node, configuration.vxlan_port),
         )
         # Before any listener opens: no client is to see an agent that does not know its ports.
         await load_ports(agent, key="ports-dir")

@@ -28,6 +28,15 @@ from contrail_config.store import Change, ChangeType
 _MAX_PRE_ENCODED = 1024  # more than a node of a cluster has
 
 
+INCOMPLETE = "NetworkIncomplete"
+"""Reason of a VirtualMachine that is held back."""
+
+
+def _never(_virtual_machine: VirtualMachine) -> str | None:
+    """Holds nothing back."""
+    return None
+
+
 class ServedVirtualMachine:
     """A VirtualMachine and its `/vm-cfg` response, encoded once and cached until it changes."""
 
@@ -67,6 +76,7 @@ class VirtualMachineIndex:
         self._listed: set[str] | None = None  # uuids in the list in progress
         self.synced = False
         self._on_change: Callable[[], None] | None = None
+        self._held_back: Callable[[VirtualMachine], str | None] = _never
 
     def __len__(self) -> int:
         """The number of VirtualMachines without the pending ones."""
@@ -79,6 +89,15 @@ class VirtualMachineIndex:
     def on_change(self, callback: Callable[[], None]) -> None:
         """Calls back after each change from now on; `callback` must neither wait nor raise."""
         self._on_change = callback
+
+    def hold_back(self, reason: Callable[[VirtualMachine], str | None]) -> None:
+        """Makes `find` find a VirtualMachine only while there is no reason to wait with it."""
+        self._held_back = reason
+
+    def recheck(self) -> None:
+        """Wakes all waiting requests, since there may be no reason to wait any more."""
+        for name in self.waiters.names:
+            self.waiters.wake(name)
 
     def begin_list(self) -> None:
         """Starts a new list; VirtualMachines that it does not contain are removed at its end."""
@@ -101,14 +120,24 @@ class VirtualMachineIndex:
         return None if served is None or uuid in self._pending else served.virtual_machine
 
     def find(self, name: str, *, uid: str | None = None) -> ServedVirtualMachine | None:
-        """Returns the newest VirtualMachine of the name and pod uid; None if not found or still without interfaces."""
+        """Returns the newest VirtualMachine of the name and pod uid.
+
+        None if there is none, if it has no interfaces yet, or if it is held back.
+        """
         served = self._newest(name, uid)
-        return served if served is not None and served.virtual_machine.interfaces else None
+        if served is None or not served.virtual_machine.interfaces:
+            return None
+        return served if self._held_back(served.virtual_machine) is None else None
 
     def pending_reason(self, name: str, *, uid: str | None = None) -> Pending | None:
         """Returns why the pod of this name and uid has no interfaces yet, None if that is not known."""
         served = self._newest(name, uid)
-        return served.virtual_machine.pending if served is not None and served.virtual_machine.is_pending else None
+        if served is None:
+            return None
+        if served.virtual_machine.is_pending:
+            return served.virtual_machine.pending
+        reason = self._held_back(served.virtual_machine)
+        return None if reason is None else Pending(INCOMPLETE, reason)
 
     async def wait_for(self, name: str, *, uid: str | None = None, seconds: float) -> ServedVirtualMachine | None:
         """Returns the result of `find` as soon as there is one, None after a time-out.

@@ -284,6 +284,11 @@ def interface_mac(vmi_uuid: str, attempt: int = 0) -> str:
     return ":".join(f"{octet:02x}" for octet in (0x02, *octets))
 
 
+def pod_network_name(cluster: str) -> FqName:
+    """Name of the cluster's pod network: that of the network of a NAD `default` in the namespace `default`."""
+    return ("default-domain", f"{cluster}-default", f"{cluster}-default-pod-network")
+
+
 def network_uuid(fq_name: FqName) -> str:
     """Uuid of a network, derived from its name: a recreated network keeps its identity."""
     return str(uuid.uuid5(_NETWORK_NAMESPACE, ":".join(fq_name)))

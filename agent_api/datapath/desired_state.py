@@ -6,13 +6,14 @@ by their VNI alone; two networks with one VNI are both left out, since programmi
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import NamedTuple
 
 import msgspec
 
-from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualMachineInterface
+from agent_api.datapath.fabric import Fabric, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
+from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualMachineInterface, pod_network_name
 
 LinkOf = Callable[[VirtualMachine, VirtualMachineInterface], str | None]
 """Returns the host end of an interface, None if it is not plugged."""
@@ -30,8 +31,12 @@ class DesiredPort(_State, frozen=True):
     addresses: tuple[str, ...]
 
 
-class DesiredNetwork(_State, frozen=True):
-    """A network: `mtu` is the lowest of its interfaces, `gateways` are those of its subnets, with prefix length."""
+class DesiredNetwork(_State, frozen=True, omit_defaults=True):
+    """A network: `mtu` is the lowest of its interfaces, `gateways` are those of its subnets, with prefix length.
+
+    `remotes` and `remote_blocks` are what other nodes have of it. While it is not `complete` some may be missing, so
+    none is to be removed.
+    """
 
     vni: int
     mtu: int
@@ -39,6 +44,19 @@ class DesiredNetwork(_State, frozen=True):
     snat: bool
     forwarding: bool
     ports: tuple[DesiredPort, ...]
+    remotes: tuple[RemoteEndpoint, ...] = ()
+    remote_blocks: tuple[RemoteBlock, ...] = ()
+    complete: bool = True
+
+
+class RoutedNetwork(_State, frozen=True, omit_defaults=True):
+    """The cluster's pod network across nodes: blocks of this node, and what other nodes have. As `DesiredNetwork`."""
+
+    vni: int
+    mtu: int
+    own_blocks: tuple[str, ...]
+    remotes: tuple[RemoteBlock, ...]
+    complete: bool = True
 
 
 class RoutedPort(_State, frozen=True):
@@ -60,12 +78,18 @@ INSIDE_ONLY = Masquerade()
 """Masquerade that excludes only the subnets of routed ports."""
 
 
-class DesiredState(_State, frozen=True):
-    """All networks by VNI, the routed ports by link, and how these appear outside (None: with their own addresses)."""
+class DesiredState(_State, frozen=True, omit_defaults=True):
+    """All networks by VNI, the routed ports by link, and how these appear outside (None: with their own addresses).
+
+    `tunnel` is None while networks end at this node. `nodes` are the other nodes of networks of this node.
+    """
 
     networks: tuple[DesiredNetwork, ...]
     routed: tuple[RoutedPort, ...]
     masquerade: Masquerade | None
+    tunnel: Tunnel | None = None
+    nodes: tuple[RemoteNode, ...] = ()
+    routed_network: RoutedNetwork | None = None
 
     @property
     def port_count(self) -> int:
@@ -89,14 +113,19 @@ class _Attached(NamedTuple):
 
 
 def desired_state(
-    virtual_machines: Iterable[VirtualMachine], link_of: LinkOf, masquerade: Masquerade | None
+    virtual_machines: Iterable[VirtualMachine],
+    link_of: LinkOf,
+    masquerade: Masquerade | None,
+    fabric: Fabric | None = None,
 ) -> Computation:
     """Returns the desired state for the virtual machines of this node.
 
-    `masquerade` is as configured; the subnets of the routed ports are excluded, too.
+    `masquerade` is as configured; the subnets of the routed ports are excluded, too. Without a `fabric` networks end at
+    this node.
     """
     networks = defaultdict[int, list[_Attached]](list)
     routed: list[RoutedPort] = []
+    spanning: list[VirtualMachineInterface] = []
     inside: set[str] = set()
     for virtual_machine in virtual_machines:
         for index, interface in enumerate(virtual_machine.interfaces):
@@ -104,14 +133,66 @@ def desired_state(
             if index == 0:
                 routed += [] if link is None else [_routed_port(interface, link)]
                 inside.update(_subnet(address) for address in interface.addresses)
+                spanning += [interface] if spans_nodes(virtual_machine, index) else []
             elif interface.vni:
                 networks[interface.vni].append(_Attached(interface, link))
     names = {vni: _names(attached) for vni, attached in networks.items()}
     refused = {vni: found for vni, found in names.items() if len(found) > 1}
-    served = (_network(vni, attached) for vni, attached in sorted(networks.items()) if vni not in refused)
+    served = tuple(_network(vni, attached) for vni, attached in sorted(networks.items()) if vni not in refused)
     by_link = tuple(sorted(routed, key=lambda port: port.link))
-    state = DesiredState(tuple(served), by_link, _excluding(masquerade, inside))
+    state = DesiredState(served, by_link, _excluding(masquerade, inside))
+    if fabric is not None:
+        uuids = {vni: attached[0].interface.network_uuid for vni, attached in networks.items()}
+        state = _across_nodes(state, uuids, spanning, fabric)
     return Computation(state, {vni: found[0] for vni, found in names.items() if vni not in refused}, refused)
+
+
+def spans_nodes(virtual_machine: VirtualMachine, index: int) -> bool:
+    """Returns whether the network of this interface reaches other nodes.
+
+    At index 0 only the cluster's pod network does: nodes route it by address alone, and those of others may be equal.
+    """
+    interface = virtual_machine.interfaces[index]
+    return bool(interface.vni) and (index > 0 or interface.network == pod_network_name(virtual_machine.cluster))
+
+
+def _across_nodes(
+    state: DesiredState, uuids: Mapping[int, str], spanning: Iterable[VirtualMachineInterface], fabric: Fabric
+) -> DesiredState:
+    tunnel = fabric.tunnel
+    return msgspec.structs.replace(
+        state,
+        networks=tuple(_remotes_of(network, uuids[network.vni], tunnel, fabric) for network in state.networks),
+        tunnel=tunnel,
+        nodes=fabric.nodes,
+        routed_network=_routed_network(list(spanning), tunnel, fabric),
+    )
+
+
+def _remotes_of(network: DesiredNetwork, uuid: str, tunnel: Tunnel | None, fabric: Fabric) -> DesiredNetwork:
+    return msgspec.structs.replace(
+        network,
+        remotes=() if tunnel is None else fabric.endpoints(uuid, tunnel),
+        remote_blocks=() if tunnel is None else fabric.blocks(uuid, tunnel),
+        complete=fabric.is_complete(uuid),
+    )
+
+
+def _routed_network(
+    interfaces: Sequence[VirtualMachineInterface], tunnel: Tunnel | None, fabric: Fabric
+) -> RoutedNetwork | None:
+    if not interfaces:
+        return None
+    uuid = interfaces[0].network_uuid
+    if tunnel is None and fabric.is_complete(uuid):
+        return None  # else it may be known in a moment, and nothing is to be removed until then
+    return RoutedNetwork(
+        vni=interfaces[0].vni,
+        mtu=min(interface.mtu for interface in interfaces),
+        own_blocks=fabric.own_blocks(uuid),
+        remotes=() if tunnel is None else fabric.blocks(uuid, tunnel),
+        complete=fabric.is_complete(uuid),
+    )
 
 
 def _excluding(masquerade: Masquerade | None, inside: set[str]) -> Masquerade | None:

@@ -13,23 +13,40 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_api.datapath.desired_state import Computation, DesiredNetwork, DesiredState, Masquerade, RoutedPort
+from agent_api.datapath.desired_state import (
+    Computation,
+    DesiredNetwork,
+    DesiredState,
+    Masquerade,
+    RoutedNetwork,
+    RoutedPort,
+)
+from agent_api.datapath.fabric import RemoteNode, Tunnel
 from agent_api.errors import NotReadyError
 from agent_api.waiters import Waiters
+
+ROUTED = 0
+"""Stands for index 0 where networks are named by their VNI."""
 
 INTERVAL = 0.2
 """Seconds from the end of a computation to the next one."""
 
+_MAX_VERSIONS = 16
+"""Versions whose complete networks are known; a report is on the newest version or the one before."""
+
 _ANY = ""  # the waiters wait for any change
 
 
-class VersionedState(msgspec.Struct, frozen=True, rename="kebab"):
+class VersionedState(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
     """The desired state and its version, an opaque text."""
 
     version: str
     networks: tuple[DesiredNetwork, ...]
     routed: tuple[RoutedPort, ...]
     masquerade: Masquerade | None
+    tunnel: Tunnel | None = None
+    nodes: tuple[RemoteNode, ...] = ()
+    routed_network: RoutedNetwork | None = None
 
 
 class _Served(NamedTuple):
@@ -56,6 +73,7 @@ class DesiredStateFeed:
         self._is_outdated = True
         self._next_computation = 0.0  # of the monotonic clock
         self._served: _Served | None = None
+        self._complete: dict[str, frozenset[int]] = {}
 
     def changed(self) -> None:
         """Notes that the state may have changed."""
@@ -98,6 +116,10 @@ class DesiredStateFeed:
         """The networks refused by the last computation: names by VNI."""
         return {} if self._served is None else self._served.computation.refused
 
+    def complete_in(self, version: str) -> frozenset[int] | None:
+        """Returns the networks that were complete in a version, by VNI, 0 for index 0; None if that is not known."""
+        return self._complete.get(version)
+
     async def _current(self) -> _Served | None:
         if self._not_ready_reason() is not None:
             return None
@@ -114,6 +136,16 @@ class DesiredStateFeed:
         state = computation.state
         version = hashlib.blake2b(msgspec.json.encode(state), digest_size=16).hexdigest()
         if self._served is None or self._served.computation != computation:
-            body = msgspec.json.encode(VersionedState(version, state.networks, state.routed, state.masquerade))
+            body = msgspec.json.encode(VersionedState(version, *msgspec.structs.astuple(state)))
             self._served = _Served(version, body, computation)
+            self._complete.pop(version, None)
+            self._complete[version] = _complete_networks(state)
+            if len(self._complete) > _MAX_VERSIONS:
+                del self._complete[next(iter(self._complete))]
         self._next_computation = time.monotonic() + self._interval
+
+
+def _complete_networks(state: DesiredState) -> frozenset[int]:
+    complete = {network.vni for network in state.networks if network.complete}
+    is_routed = state.routed_network is not None and state.routed_network.complete
+    return frozenset(complete | ({ROUTED} if is_routed else set()))

@@ -2,23 +2,27 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from agent_api.datapath.desired_state import Computation, Masquerade, desired_state
-from agent_api.datapath.feed import DesiredStateFeed
+from agent_api.datapath.desired_state import Computation, Masquerade, desired_state, spans_nodes
+from agent_api.datapath.fabric import Fabric
+from agent_api.datapath.feed import ROUTED, DesiredStateFeed
 from agent_api.datapath.follower_lease import FollowerLease
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.lost_devices import has_lost_device
 from agent_api.datapath.metrics import DatapathMetrics
 from agent_api.datapath.report import DatapathReport
-from agent_api.datapath.reports import DatapathReports
+from agent_api.datapath.reports import MAX_AGE, DatapathReports
+from agent_api.datapath.slice_index import SliceIndex
+from agent_api.datapath.slice_watches import SliceWatches
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
 from contrail_config.objects import VirtualMachine, VirtualMachineInterface
+from contrail_config.store import SliceStore
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +43,17 @@ class KnownVirtualMachines(Protocol):
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Calls back after each change."""
+
+    def recheck(self) -> None:
+        """Wakes the requests that wait for a VirtualMachine."""
+
+
+class Spanning(NamedTuple):
+    """What it takes to connect networks with other nodes: their slices, this node's name, the tunnels' UDP port."""
+
+    store: SliceStore
+    node: str
+    port: int
 
 
 class NetworkStatus(msgspec.Struct, frozen=True, rename="kebab"):
@@ -74,8 +89,18 @@ class LinuxDatapath:
         *,
         masquerade: Masquerade | None,
         registry: CollectorRegistry,
+        spanning: Spanning | None = None,
     ) -> None:
         self._masquerade = masquerade
+        self._slices = SliceIndex()
+        self._fabric: Fabric | None = None
+        self._watches: SliceWatches | None = None
+        if spanning is not None:
+            self._fabric = Fabric(self._slices, node=spanning.node, port=spanning.port)
+            self._watches = SliceWatches(
+                spanning.store, self._slices, networks=self._spanning_networks, on_change=self._slices_changed
+            )
+        self._programmed: frozenset[int] = frozenset()
         self._virtual_machines = virtual_machines
         self._ports = ports
         self._logged: dict[int, tuple[str, ...]] = {}
@@ -83,13 +108,35 @@ class LinuxDatapath:
         self.lease = FollowerLease(self.feed.waiters)
         self.reports = DatapathReports()
         DatapathMetrics(registry, self.feed, self.reports)
-        virtual_machines.on_change(self.feed.changed)
+        virtual_machines.on_change(self._virtual_machines_changed)
         ports.on_change(self.feed.changed)
+
+    async def run(self) -> None:
+        """Follows the slices of this node's networks until it is cancelled."""
+        if self._watches is not None:
+            await self._watches.run()
+
+    def report(self, report: DatapathReport) -> None:
+        """Makes the report the latest one."""
+        self.reports.add(report)
+        self._programmed = self.feed.complete_in(report.version) or self._programmed
+        self._virtual_machines.recheck()
+
+    def incomplete_reason(self, virtual_machine: VirtualMachine) -> str | None:
+        """Returns why a pod must wait for its networks, so that it reaches other nodes from its first packet on."""
+        if self._fabric is None or self._ports.by_virtual_machine(virtual_machine.uuid):
+            return None  # one that is plugged has waited already
+        for index, interface in enumerate(virtual_machine.interfaces):
+            if spans_nodes(virtual_machine, index) and not self._reaches_nodes(interface, index):
+                name = ":".join(interface.network)
+                return f"network {name}: not connected to other nodes yet{self._because()}"
+        return None
 
     def readiness(self) -> list[str]:
         """Returns what prevents traffic, by network; the first few are named."""
         refusals = [_refusal(vni, names) for vni, names in sorted(self.feed.refused.items())]
-        return list(_first_few([*self.reports.problems(), *refusals]))
+        slices = [] if self._watches is None else self._watches.problems
+        return list(_first_few([*self.reports.problems(), *refusals, *slices]))
 
     def status(self) -> DatapathStatus:
         """Returns the datapath as this agent knows it."""
@@ -121,6 +168,34 @@ class LinuxDatapath:
             is_missing=self.reports.is_missing,
         )
 
+    def _reaches_nodes(self, interface: VirtualMachineInterface, index: int) -> bool:
+        if self._fabric is None or not self._fabric.is_complete(interface.network_uuid):
+            return False
+        if self._fabric.tunnel is None or self.reports.latest is None or self.reports.age > MAX_AGE:
+            return True  # nothing leaves this node, or nobody says what is programmed
+        return interface.vni in self.feed.refused or (interface.vni if index else ROUTED) in self._programmed
+
+    def _because(self) -> str:
+        problems = [] if self._watches is None else self._watches.problems
+        return f": {problems[0]}" if problems else ""
+
+    def _spanning_networks(self) -> set[str]:
+        return {
+            interface.network_uuid
+            for virtual_machine in self._virtual_machines.all()
+            for index, interface in enumerate(virtual_machine.interfaces)
+            if spans_nodes(virtual_machine, index)
+        }
+
+    def _virtual_machines_changed(self) -> None:
+        self.feed.changed()
+        if self._watches is not None:
+            self._watches.changed()
+
+    def _slices_changed(self) -> None:
+        self.feed.changed()
+        self._virtual_machines.recheck()
+
     def _not_ready_reason(self) -> str | None:
         # On half a list the reader would remove what is in use.
         if not self._ports.loaded:
@@ -130,7 +205,7 @@ class LinuxDatapath:
         return None
 
     def _compute(self) -> Computation:
-        computation = desired_state(self._virtual_machines.all(), self._link_of, self._masquerade)
+        computation = desired_state(self._virtual_machines.all(), self._link_of, self._masquerade, self._fabric)
         for vni, names in computation.refused.items():
             if self._logged.get(vni) != names:
                 log.error("%s", _refusal(vni, names))

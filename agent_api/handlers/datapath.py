@@ -87,7 +87,7 @@ class DatapathHandlers:
         async with self._body_reader.read(request) as body:
             report = parse_report(body)
             self._datapath.lease.claim(follower)
-            self._datapath.reports.add(report)
+            self._datapath.report(report)
         return ok_response()
 
     async def _get_status(self, _request: web.Request) -> web.Response:

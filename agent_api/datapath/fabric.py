@@ -1,0 +1,119 @@
+"""Fabric: the other nodes as network slices describe them, from the point of view of this node. Pure.
+
+Packets to another node take IPv4 if both nodes have an IPv4 address, else IPv6, so that both sides choose the same. A
+node with which this one has no family in common is left out.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from agent_api.datapath.slice_index import SliceIndex
+from contrail_config.objects import NetworkSlice
+
+DEFAULT_PORT = 4789
+"""UDP port of VXLAN, assigned by IANA."""
+
+
+class _State(msgspec.Struct, frozen=True, rename="kebab"):
+    """Base of the structs, which are sent as JSON."""
+
+
+class Tunnel(_State, frozen=True):
+    """Where this node receives packets of networks: its addresses, at most one per family, and the UDP port."""
+
+    addresses: tuple[str, ...]
+    port: int
+
+
+class RemoteNode(_State, frozen=True):
+    """Another node, from whose addresses packets are accepted."""
+
+    name: str
+    addresses: tuple[str, ...]
+
+
+class RemoteEndpoint(_State, frozen=True):
+    """An interface on another node; `tunnel` is the address of that node."""
+
+    mac: str
+    addresses: tuple[str, ...]
+    tunnel: str
+
+
+class RemoteBlock(_State, frozen=True):
+    """Addresses that are on another node; `tunnel` is the address of that node."""
+
+    cidr: str
+    tunnel: str
+
+
+class Fabric:
+    """`port` is that of all nodes."""
+
+    def __init__(self, slices: SliceIndex, *, node: str, port: int) -> None:
+        self._slices = slices
+        self._node = node
+        self._port = port
+
+    @property
+    def tunnel(self) -> Tunnel | None:
+        """How others reach this node; None while no slice of this node says so."""
+        own = (item.tunnel for item in self._slices.all() if item.node == self._node)
+        addresses = max(own, default=())  # they differ only while a change of the address is being written
+        return Tunnel(_by_family(addresses), self._port) if addresses else None
+
+    @property
+    def nodes(self) -> tuple[RemoteNode, ...]:
+        """The other nodes that have one of the networks, by name."""
+        found = {item.node: _by_family(item.tunnel) for item in self._slices.all() if item.node != self._node}
+        return tuple(RemoteNode(name, addresses) for name, addresses in sorted(found.items()) if addresses)
+
+    def is_complete(self, network_uuid: str) -> bool:
+        """Returns whether all slices of the network are known."""
+        return self._slices.is_complete(network_uuid)
+
+    def endpoints(self, network_uuid: str, tunnel: Tunnel) -> tuple[RemoteEndpoint, ...]:
+        """Returns the endpoints of a network on other nodes. One MAC is that of the first node by name."""
+        found = dict[str, RemoteEndpoint]()
+        for item, address in self._remote(network_uuid, tunnel):
+            for each in item.endpoints:
+                found.setdefault(each.mac, RemoteEndpoint(each.mac, each.addresses, address))
+        return tuple(found.values())
+
+    def blocks(self, network_uuid: str, tunnel: Tunnel) -> tuple[RemoteBlock, ...]:
+        """Returns the blocks and single addresses of a network on other nodes. One CIDR is that of the first node."""
+        found = dict[str, RemoteBlock]()
+        for item, address in self._remote(network_uuid, tunnel):
+            for cidr in (*item.blocks, *map(_host, item.borrowed)):
+                found.setdefault(cidr, RemoteBlock(cidr, address))
+        return tuple(found.values())
+
+    def own_blocks(self, network_uuid: str) -> tuple[str, ...]:
+        """Returns the blocks of a network that belong to this node."""
+        own = self._slices.of(network_uuid).get(self._node)
+        return () if own is None else own.blocks
+
+    def _remote(self, network_uuid: str, tunnel: Tunnel) -> Iterator[tuple[NetworkSlice, str]]:
+        """Yields the slices of other nodes, by name, each with the address under which this node reaches it."""
+        for node, item in sorted(self._slices.of(network_uuid).items()):
+            address = _common(item.tunnel, tunnel.addresses)
+            if node != self._node and address is not None:
+                yield item, address
+
+
+def _common(theirs: Iterable[str], ours: Iterable[str]) -> str | None:
+    families = {_family(address) for address in ours}
+    return next((address for address in _by_family(theirs) if _family(address) in families), None)
+
+
+def _by_family(addresses: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(addresses, key=_family))
+
+
+def _family(address: str) -> int:
+    return 6 if ":" in address else 4
+
+
+def _host(address: str) -> str:
+    return f"{address}/{128 if _family(address) == 6 else 32}"

@@ -1,0 +1,187 @@
+"""Networks across nodes in a running agent: what it serves of other nodes, and pods that wait for their networks."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent_api.datapath.kind import Datapath
+from agent_api.datapath.linux_datapath import Spanning
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import Endpoint, ForwardingMode, NetworkSlice, VirtualMachine, VirtualMachineInterface
+from tests.agent_api.conftest import StartAgent
+from tests.support.served_agent import ServedAgent, port_of, until
+from tests.support.slices import SlicesInMemory
+from tests.support.virtual_machines import NODE, SAMPLE_VM, left_interface, make_virtual_machine, pod_interface
+
+BLUE_VNI, PODS_VNI = 5, 1
+Object = dict[str, Any]
+
+
+def make_pod() -> VirtualMachine:
+    """A pod in the pod network and in one other network."""
+    first, second = pod_interface(SAMPLE_VM), left_interface(SAMPLE_VM, 1)
+    interfaces = (
+        msgspec.structs.replace(first, vni=PODS_VNI, mtu=1450),
+        msgspec.structs.replace(second, vni=BLUE_VNI, mtu=1450),
+    )
+    return make_virtual_machine(uid=SAMPLE_VM, interfaces=interfaces)
+
+
+POD = make_pod()
+PODS, BLUE = POD.interfaces
+
+
+def make_slice(interface: VirtualMachineInterface, node: str, tunnel: str, **fields: object) -> NetworkSlice:
+    made = NetworkSlice(interface.network_uuid, node, interface.network, interface.vni, tunnel=(tunnel,))
+    return msgspec.structs.replace(made, **fields)
+
+
+def routed(node: str, tunnel: str, *blocks: str) -> NetworkSlice:
+    return make_slice(PODS, node, tunnel, forwarding_mode=ForwardingMode.L3, blocks=blocks)
+
+
+@pytest.fixture
+def slices() -> SlicesInMemory:
+    """Slices of this node and another one."""
+    slices = SlicesInMemory()
+    slices.put(routed(NODE, "192.0.2.1", "10.32.0.0/26"))
+    slices.put(routed("other", "192.0.2.2", "10.32.0.64/26"))
+    slices.put(make_slice(BLUE, NODE, "192.0.2.1", endpoints=(Endpoint(BLUE.mac, ("10.1.1.11",)),)))
+    slices.put(make_slice(BLUE, "other", "192.0.2.2", endpoints=(Endpoint("02:00:00:00:00:07", ("10.1.1.7",)),)))
+    return slices
+
+
+@pytest.fixture
+async def linux(start_agent: StartAgent, slices: SlicesInMemory) -> ServedAgent:
+    return await start_agent(datapath=Datapath.LINUX, spanning=Spanning(slices, NODE, 4789))
+
+
+async def get(served: ServedAgent, **parameters: str) -> Object:
+    async with served.unix.get("/datapath", params={"wait": "5", **parameters}) as answer:
+        assert answer.status == 200
+        content: Object = await answer.json()
+    return content
+
+
+async def complete(served: ServedAgent) -> Object:
+    """The state once both networks are complete."""
+    state = await get(served)
+    while not (state["networks"] and is_complete(state["networks"][0]) and is_complete(state.get("routed-network"))):
+        state = await get(served, version=state["version"])
+    return state
+
+
+def is_complete(network: Object | None) -> bool:
+    return network is not None and network.get("complete", True)
+
+
+async def report(served: ServedAgent, version: str) -> None:
+    body = {"version": version, "changes": 0, "repaired": 0, "seconds": 0.01}
+    async with served.unix.post("/datapath", params={"follower": "test-1"}, json=body) as answer:
+        assert answer.status == 200
+
+
+async def vm_cfg(served: ServedAgent, *, wait: str) -> tuple[int, Any]:
+    async with served.unix.get(f"/vm-cfg/{POD.name}", params={"wait": wait}) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_what_other_nodes_have_is_served(store: SqliteStore, linux: ServedAgent) -> None:
+    await store.put_virtual_machine(POD)
+    state = await complete(linux)
+    assert state["tunnel"] == {"addresses": ["192.0.2.1"], "port": 4789}
+    assert state["nodes"] == [{"name": "other", "addresses": ["192.0.2.2"]}]
+    assert state["networks"][0]["remotes"] == [
+        {"mac": "02:00:00:00:00:07", "addresses": ["10.1.1.7"], "tunnel": "192.0.2.2"}
+    ]
+    assert state["routed-network"] == {
+        "vni": PODS_VNI,
+        "mtu": 1450,
+        "own-blocks": ["10.32.0.0/26"],
+        "remotes": [{"cidr": "10.32.0.64/26", "tunnel": "192.0.2.2"}],
+    }
+
+
+async def test_a_change_on_another_node_is_served(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    await store.put_virtual_machine(POD)
+    state = await complete(linux)
+    slices.put(make_slice(BLUE, "other", "192.0.2.9"))
+    changed = await get(linux, version=state["version"])
+    assert "remotes" not in changed["networks"][0]
+
+
+async def test_networks_of_pods_that_are_gone_are_not_followed(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    await store.put_virtual_machine(POD)
+    await complete(linux)
+    assert len(slices.watched) == 2
+    await store.delete_virtual_machine(POD.uuid)
+    await until(lambda: slices.watched == [])
+
+
+async def test_networks_are_incomplete_until_their_slices_are_listed(
+    store: SqliteStore, start_agent: StartAgent, slices: SlicesInMemory
+) -> None:
+    slices.is_hung = True
+    linux = await start_agent(datapath=Datapath.LINUX, spanning=Spanning(slices, NODE, 4789))
+    await store.put_virtual_machine(POD)
+    state = await get(linux)
+    while not state["networks"]:
+        state = await get(linux, version=state["version"])
+    assert state["networks"][0]["complete"] is False
+    assert state["routed-network"]["complete"] is False
+    slices.end_lists()
+    await complete(linux)
+
+
+async def test_a_pod_waits_for_its_networks(
+    store: SqliteStore, start_agent: StartAgent, slices: SlicesInMemory
+) -> None:
+    slices.is_hung = True
+    linux = await start_agent(datapath=Datapath.LINUX, spanning=Spanning(slices, NODE, 4789))
+    await store.put_virtual_machine(POD)
+    status, answer = await vm_cfg(linux, wait="0.2")
+    assert (status, answer["reason"]) == (404, "NetworkIncomplete")
+    assert "not connected to other nodes yet" in answer["message"]
+    waiting = asyncio.create_task(vm_cfg(linux, wait="5"))
+    await until(lambda: len(linux.agent.virtual_machines.waiters) == 1)
+    slices.end_lists()
+    status, answer = await waiting
+    assert (status, len(answer)) == (200, 2)
+
+
+async def test_a_pod_waits_until_what_its_networks_have_is_programmed(store: SqliteStore, linux: ServedAgent) -> None:
+    await report(linux, (await get(linux))["version"])
+    await store.put_virtual_machine(POD)
+    state = await complete(linux)
+    assert (await vm_cfg(linux, wait="0.05"))[0] == 404
+    waiting = asyncio.create_task(vm_cfg(linux, wait="5"))
+    await until(lambda: len(linux.agent.virtual_machines.waiters) == 1)
+    await report(linux, state["version"])
+    assert (await waiting)[0] == 200
+
+
+async def test_a_plugged_pod_is_served_at_any_time(
+    store: SqliteStore, start_agent: StartAgent, slices: SlicesInMemory
+) -> None:
+    slices.is_hung = True
+    linux = await start_agent(datapath=Datapath.LINUX, spanning=Spanning(slices, NODE, 4789))
+    await store.put_virtual_machine(POD)
+    await until(lambda: len(linux.agent.virtual_machines) == 1)
+    await linux.unix.post("/vm", json=[port_of(POD.uuid, each.uuid) for each in POD.interfaces])
+    assert (await vm_cfg(linux, wait="0"))[0] == 200
+
+
+async def test_without_slices_networks_end_at_the_node(store: SqliteStore, start_agent: StartAgent) -> None:
+    linux = await start_agent(datapath=Datapath.LINUX, spanning=Spanning(SlicesInMemory(), NODE, 4789))
+    await store.put_virtual_machine(POD)
+    assert (await vm_cfg(linux, wait="5"))[0] == 200
+    state = await get(linux)
+    while not (state["networks"] and is_complete(state["networks"][0])):
+        state = await get(linux, version=state["version"])
+    assert not {"tunnel", "nodes", "routed-network"} & state.keys()
