@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shim import ADD, ScriptedDaemon, Shim
+from tests.support.shim import ADD, ROOT, ScriptedDaemon, Shim
 
 SIZE = 64 * 1024
 
@@ -93,3 +93,25 @@ def test_the_process_touches_little_memory(installed: Shim, daemon: ScriptedDaem
         assert running.outcome().status == 0
     (resident,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
     assert int(resident) < 512
+
+
+class TestTheBuild:
+    @pytest.fixture
+    def checkout(self, tmp_path: Path) -> Path:
+        """Another checkout, as far as the build needs it."""
+        for folder in ("scripts", "cni_contrail/shim"):
+            shutil.copytree(ROOT / folder, tmp_path / folder)
+        return tmp_path
+
+    def build(self, checkout: Path) -> bytes:
+        subprocess.run([checkout / "scripts/build-shim"], check=True, stdout=subprocess.PIPE, timeout=60)
+        return (checkout / "build/contrail-k8s-cni").read_bytes()
+
+    def test_the_same_sources_make_the_same_binary(self, installed: Shim, checkout: Path) -> None:
+        assert self.build(checkout) == Path(installed.binary).read_bytes()
+
+    def test_a_changed_header_is_built_again(self, checkout: Path) -> None:
+        before = self.build(checkout)
+        header = checkout / "cni_contrail/shim/protocol.h"
+        header.write_text(header.read_text().replace("ACKNOWLEDGE_SECONDS 2", "ACKNOWLEDGE_SECONDS 3"))
+        assert self.build(checkout) != before
