@@ -62,11 +62,15 @@ class PortInfo(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A permanent neighbour, or (with `address` None) a static forwarding entry: the MAC is behind the link."""
+    """A permanent neighbour, or (with `address` None) a static forwarding entry: the MAC is behind the link.
+
+    One with a `node` is that of a tunnel: the MAC is on the node with that address.
+    """
 
     ifindex: int
     mac: str
     address: str | None
+    node: str | None = None
 
 
 def create_bridge(mtu: int) -> NetlinkRequest:
@@ -164,7 +168,13 @@ def parse_neighbour(body: bytes) -> Neighbour | None:
     values = attributes(body[_NEIGHBOUR.size :])
     mac = values.get(_NDA_LLADDR, b"").hex(":")
     if family == _AF_BRIDGE:
-        return Neighbour(index, mac, None) if state == _NUD_NOARP and _NDA_MASTER in values else None
+        if _NDA_MASTER in values:
+            return Neighbour(index, mac, None) if state == _NUD_NOARP else None
+        return Neighbour(index, mac, None, _text(values[_NDA_DST])) if _NDA_DST in values else None
     if family not in (socket.AF_INET, socket.AF_INET6) or state != _NUD_PERMANENT or index != BRIDGE.ifindex:
         return None
     return Neighbour(index, mac, socket.inet_ntop(family, values[_NDA_DST]))
+
+
+def _text(address: bytes) -> str:
+    return socket.inet_ntop(socket.AF_INET6 if len(address) == 16 else socket.AF_INET, address)

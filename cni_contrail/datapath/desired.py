@@ -5,6 +5,8 @@ A state is whole: what it does not name is removed from the kernel.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 
@@ -24,10 +26,26 @@ class LocalPort(NamedTuple):
     addresses: tuple[str, ...]
 
 
+class RemoteEndpoint(NamedTuple):
+    """Interface of a pod on another node, whose packets go to the address `tunnel` of that node."""
+
+    mac: str
+    addresses: tuple[str, ...]
+    tunnel: str
+
+
+class RemoteBlock(NamedTuple):
+    """Addresses (CIDR) of pods on another node, whose packets are routed to the address `tunnel` of that node."""
+
+    cidr: str
+    tunnel: str
+
+
 class Network(NamedTuple):
     """A virtual network on this node. `gateways` have the prefix lengths of their subnets; `mtu` is in bytes.
 
     `snat`: its pods reach what is outside, with the node's address. `forwarding`: what is outside reaches its subnets.
+    Pods on other nodes are `remotes`, or addresses in `blocks`; unless they are complete, no known one is removed.
     """
 
     vni: int
@@ -36,6 +54,13 @@ class Network(NamedTuple):
     ports: tuple[LocalPort, ...]
     snat: bool = False
     forwarding: bool = False
+    remotes: tuple[RemoteEndpoint, ...] = ()
+    blocks: tuple[RemoteBlock, ...] = ()
+    is_complete: bool = True
+
+    def nodes(self) -> frozenset[str]:
+        """Returns the tunnel addresses of all nodes that have something of this network."""
+        return frozenset([remote.tunnel for remote in self.remotes] + [block.tunnel for block in self.blocks])
 
 
 class RoutedPort(NamedTuple):
@@ -61,3 +86,44 @@ class Routed(NamedTuple):
 
     ports: tuple[RoutedPort, ...]
     masquerade: Masquerade | None
+
+
+class RoutedNetwork(NamedTuple):
+    """Index 0 on other nodes: `remotes` are the addresses of their pods, and of single ones that moved there.
+
+    `own_blocks` (CIDRs) are addresses of this node's pods. `addresses` are those of the node itself in them, by which
+    it reaches pods on other nodes. Unless `remotes` are complete, no known one is removed.
+    """
+
+    vni: int
+    mtu: int
+    addresses: tuple[str, ...]
+    own_blocks: tuple[str, ...]
+    remotes: tuple[RemoteBlock, ...]
+    is_complete: bool = True
+
+    def nodes(self) -> frozenset[str]:
+        """Returns the tunnel addresses of all nodes that have something of index 0."""
+        return frozenset(remote.tunnel for remote in self.remotes)
+
+
+class Underlay(NamedTuple):
+    """The network between the nodes, which carries tunnels: this node's addresses, one for each family, and UDP port.
+
+    Without addresses there are no tunnels. Only packets from `peers` are accepted, the addresses of other nodes.
+    `routed` is index 0 on other nodes, None if it is only on this one.
+    """
+
+    addresses: tuple[str, ...]
+    port: int
+    peers: frozenset[str]
+    routed: RoutedNetwork | None = None
+
+    def local(self, peer: str) -> str | None:
+        """Returns this node's address of the family of a peer's, None without one."""
+        return next((each for each in self.addresses if (":" in each) == (":" in peer)), None)
+
+    def used_addresses(self, nodes: Iterable[str]) -> list[str]:
+        """Returns this node's addresses from which it reaches these nodes; the first one in any case."""
+        used = {local for node in nodes if (local := self.local(node)) is not None}
+        return [each for each in self.addresses if each in used or each == self.addresses[0]]

@@ -21,23 +21,40 @@ class Source(NamedTuple):
     address: str
 
 
+class Behind(NamedTuple):
+    """A MAC behind a tunnel."""
+
+    link: str
+    mac: str
+
+
 class Entries(NamedTuple):
-    """Addresses of the bridge; per MAC its port (`forwarding`); per address its MAC (`neighbours`); filter elements."""
+    """Addresses of the bridge; per MAC its port (`forwarding`); per address its MAC (`neighbours`); filter elements.
+
+    Of what is on other nodes also the node per MAC behind a tunnel (`destinations`), and the gateway per CIDR.
+    """
 
     gateways: frozenset[Address]
     forwarding: dict[str, str]
     neighbours: dict[str, str]
     sources: frozenset[Source]
+    destinations: dict[Behind, str]
+    routes: dict[str, str]
 
 
 def entries_of(network: Network, links: frozenset[str]) -> Entries:
-    """Returns the entries of a network whose ports exist as `links`; a port without a link has none yet."""
+    """Returns the entries of a network whose ports exist as `links`; a port without a link has none yet.
+
+    `remote_entries` adds those of what is on other nodes.
+    """
     ports = [port for port in network.ports if port.link in links]
     return Entries(
         gateways=frozenset(Address(each.address, each.prefix_length) for each in network.gateways),
         forwarding={port.mac: port.link for port in ports},
         neighbours={address: port.mac for port in ports for address in port.addresses},
         sources=frozenset(source for port in ports for source in sources_of(port)),
+        destinations={},
+        routes={},
     )
 
 

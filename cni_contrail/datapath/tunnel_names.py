@@ -1,0 +1,43 @@
+"""Names of tunnels, and the MAC by which a node's end of a routed tunnel is known.
+
+A VXLAN link has addresses of one family, so there is one tunnel for each family in which this node reaches others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+
+from cni_contrail.datapath.entries import link_local_address
+from cni_contrail.link.addresses import packed
+
+BRIDGED = ("vx0", "vx6")
+"""Tunnels of a network, ports of its bridge: over IPv4, and over IPv6."""
+
+ROUTED_PREFIX = "contrail."
+"""Beginning of the names of index 0's tunnels, in the node's namespace."""
+
+_PREFIX = b"\x0e"
+"""First byte of MACs of nodes: locally administered, and not that of pods, which is 02."""
+
+
+def bridged_tunnel(node: str) -> str:
+    """Returns the name of the tunnel of a network to an address of a node."""
+    return BRIDGED[":" in node]
+
+
+def routed_tunnel(vni: int, node: str) -> str:
+    """Returns the name of the tunnel of index 0 to an address of a node; `vni` has at most 4 digits for IPv6."""
+    return f"{ROUTED_PREFIX}{vni}{'.6' if ':' in node else ''}"
+
+
+def node_mac(node: str) -> str:
+    """Returns the MAC of the node that has this tunnel address: that of IPv4 is in it, of IPv6 a digest."""
+    family, address = packed(node)
+    unique = b"\0" + address if family == socket.AF_INET else hashlib.blake2b(address, digest_size=5).digest()
+    return (_PREFIX + unique).hex(":")
+
+
+def node_gateway(node: str) -> str:
+    """Returns the link-local address by which packets are routed to the node that has this tunnel address."""
+    return link_local_address(node_mac(node))

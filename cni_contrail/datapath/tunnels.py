@@ -1,0 +1,118 @@
+"""Tunnels of a network: one VXLAN link for each family of addresses by which this node reaches others.
+
+A tunnel is a port of the network's bridge, and its packets leave from the node's namespace, where it is created. It is
+down until its entries are there. What is right is not touched; what the kernel can change is changed in place.
+
+Without an underlay (this node's tunnel addresses are not known) tunnels stay as they are.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Collection, Mapping
+
+from cni_contrail.datapath import tunnel_messages as messages
+from cni_contrail.datapath.desired import Network, Underlay
+from cni_contrail.datapath.missing_modules import MissingModuleError
+from cni_contrail.datapath.tunnel_messages import Tunnel, TunnelInfo
+from cni_contrail.datapath.tunnel_names import BRIDGED, bridged_tunnel, node_mac
+from cni_contrail.deadline import Deadline
+from cni_contrail.link import links
+from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.exchange import RouteSocket, open_route_socket
+from cni_contrail.link.links import LinkRef
+from cni_contrail.link.message import NetlinkRequest
+
+_TIMEOUT = 2.0  # seconds; the kernel removes links of a namespace that was deleted in the background
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
+
+
+def tunnels_of(network: Network, underlay: Underlay) -> dict[str, Tunnel]:
+    """Returns the desired tunnels of a network by name."""
+    return {
+        name: Tunnel(name, network.vni, local, underlay.port, node_mac(local), network.mtu)
+        for local in underlay.used_addresses(network.nodes())
+        for name in (bridged_tunnel(local),)
+    }
+
+
+def make_tunnels(
+    kernel: RouteSocket, netns: int, desired: Mapping[str, Tunnel], found: Mapping[str, TunnelInfo]
+) -> int:
+    """Creates or corrects tunnels in the network's namespace, where the bridge is; returns the number of changes.
+
+    `kernel` is a socket there, and the calling thread is in the node's namespace. Raises KernelError.
+    """
+    changes = 0
+    for name, tunnel in desired.items():
+        info = found.get(name)
+        if info is not None and not _is_usable(info, tunnel):
+            kernel.execute_all([links.delete(info.ref)])
+            info = None
+        if info is None:
+            create_tunnel(tunnel, netns, BRIDGE)
+            (answer,) = kernel.get([links.get(name)])
+            info = None if isinstance(answer, KernelError) else messages.parse_tunnel(answer)
+            changes += 1
+        if info is not None:
+            requests = _corrections(info, tunnel)
+            kernel.execute_all(requests)
+            changes += len(requests)
+    return changes
+
+
+def create_tunnel(tunnel: Tunnel, netns: int | None = None, bridge: LinkRef | None = None) -> None:
+    """Creates a tunnel, in the namespace `netns` if that is not the calling thread's, which is the node's.
+
+    Raises MissingModuleError, or KernelError: EEXIST if another link has had its VNI for 2 s.
+    """
+    request = messages.create_tunnel(tunnel, netns, bridge)
+    with RouteSocket() as node:
+        for _ in Deadline(_TIMEOUT).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
+            errors = node.execute([request])
+            if not errors:
+                return
+            if errors[0].errno != errno.EEXIST:
+                break
+    if errors[0].errno == errno.EOPNOTSUPP:
+        raise MissingModuleError("vxlan", errors[0])
+    raise errors[0]
+
+
+def set_up(kernel: RouteSocket, desired: Collection[str], found: Mapping[str, TunnelInfo]) -> int:
+    """Sets desired tunnels up, after their entries; returns the number of changes. Raises KernelError."""
+    requests = [links.set_up(found[name].ref) for name in desired if name in found and not found[name].is_up]
+    kernel.execute_all(requests)
+    return len(requests)
+
+
+def remove_tunnels(kernel: RouteSocket, desired: Collection[str], found: Mapping[str, TunnelInfo]) -> int:
+    """Removes tunnels that are not desired; returns the number of changes. Raises KernelError."""
+    requests = [links.delete(info.ref) for name, info in found.items() if name not in desired]
+    kernel.execute_all(requests)
+    return len(requests)
+
+
+def remove_all_tunnels(netns: int) -> None:
+    """Removes the tunnels in a network's namespace, before it goes: the kernel frees their VNI some time later.
+
+    Raises LinkError.
+    """
+    with open_route_socket(netns) as kernel:
+        found = [messages.parse_tunnel(body) for body in kernel.dump(links.dump())]
+        tunnels = [each.ref for each in found if each is not None and each.tunnel.name in BRIDGED]
+        kernel.execute_all([links.delete(each) for each in tunnels])
+
+
+def _is_usable(info: TunnelInfo, tunnel: Tunnel) -> bool:
+    return info.is_outside and info.has_checksums and messages.can_be_set(info, tunnel)
+
+
+def _corrections(info: TunnelInfo, tunnel: Tunnel) -> list[NetlinkRequest]:
+    requests = list(messages.set_tunnel(info, tunnel))
+    if info.master != BRIDGE.ifindex:
+        requests.append(messages.set_bridge(info.ref, BRIDGE))
+    if info.master != BRIDGE.ifindex or not info.has_port_flags:
+        requests.append(messages.set_port_flags(info.ref))
+    return requests
