@@ -48,7 +48,9 @@ INVALID, ESTABLISHED, RELATED, NEW = 1, 2, 4, 8  # bits of the state of a connec
 _CONNECTION_STATE = 0  # NFT_CT_STATE
 _INVERTED = 1  # NFT_LOOKUP_F_INV
 _SET_CONCATENATION = 0x80  # NFT_SET_CONCAT
-_HOST_BYTE_ORDER = b"\0\4" + struct.pack("=I", 1)  # user data of a set with single numbers, for `nft list`
+_HOST_BYTE_ORDER, _NETWORK_BYTE_ORDER = (b"\0\4" + struct.pack("=I", each) for each in (1, 2))
+"""User data of a set with single keys, for `nft list`."""
+
 
 Expression = bytes
 """One step of a rule, encoded."""
@@ -110,7 +112,7 @@ def new_chain(
 
 
 def new_set(table: Table, name: str, key: Sequence[KeyField], identifier: int) -> NetlinkRequest:
-    """Requests a set whose elements are a number of this machine, or concatenations of several fields.
+    """Requests a set whose elements are single fields, or concatenations of several.
 
     `identifier` is unique in the transaction.
     """
@@ -120,7 +122,7 @@ def new_set(table: Table, name: str, key: Sequence[KeyField], identifier: int) -
     body = [_text(2, name), _number(3, _SET_CONCATENATION if len(key) > 1 else 0), _number(4, kind)]
     body.append(_number(5, sum(padded(field.length) for field in key)))
     if len(key) == 1:
-        body.append(attribute(13, _HOST_BYTE_ORDER))
+        body.append(attribute(13, _HOST_BYTE_ORDER if key[0] == INTERFACE else _NETWORK_BYTE_ORDER))
     else:
         body.append(nested(9, nested(2, *(nested(_LIST_ELEM, _number(1, field.length)) for field in key))))
     return _request(table, _NEW_SET, CREATE, *body, _number(10, identifier), what=f"create set {name}")

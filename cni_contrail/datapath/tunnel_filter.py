@@ -1,0 +1,91 @@
+"""Brings the filter of tunnel packets to its desired state: first accepts new nodes, at the end no stale ones."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from cni_contrail.datapath import nftables_messages as nft
+from cni_contrail.datapath import tunnel_rules
+from cni_contrail.datapath.missing_modules import commit, open_filters
+from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.named_tuple import NamedTuple
+
+
+class _State(NamedTuple):
+    """Chain and comment of each rule, and the addresses that are accepted. `dropped` is since the table was made."""
+
+    rules: tuple[tuple[str, str], ...]
+    nodes: frozenset[str]
+    dropped: int
+
+
+class TunnelFilterOutcome(NamedTuple):
+    """Number of changes, packets from unknown nodes since the table was made, and addresses that are still accepted."""
+
+    changes: int
+    dropped: int
+    stale: frozenset[str]
+
+
+def accept_nodes(nodes: frozenset[str], port: int) -> TunnelFilterOutcome:
+    """Makes the filter if it is not whole, and lets it accept tunnel packets from these addresses.
+
+    The calling thread is in the node's namespace. Raises KernelError or MissingModuleError, each a LinkError.
+    """
+    with open_filters() as filters:
+        state = _read(filters)
+        missing = nodes - state.nodes
+        if state.rules == tuple((rule.chain, rule.comment) for rule in tunnel_rules.rules(port)):
+            commit(filters, tunnel_rules.add_nodes(missing), {})
+            changes = len(missing)
+        else:
+            known = tunnel_rules.add_nodes(nodes | state.nodes)
+            commit(filters, [*tunnel_rules.replace_table(port), *known], tunnel_rules.MODULES)
+            changes = len(missing) + 1
+    return TunnelFilterOutcome(changes, state.dropped, state.nodes - nodes)
+
+
+def forget_nodes(stale: frozenset[str]) -> int:
+    """Accepts no more tunnel packets from addresses that are accepted; returns the number of changes.
+
+    Raises KernelError.
+    """
+    if stale:
+        with open_filters() as filters:
+            filters.commit(tunnel_rules.remove_nodes(stale))
+    return len(stale)
+
+
+def remove_filter() -> bool:
+    """Removes the filter; returns whether there was one. Raises KernelError."""
+    with open_filters() as filters:
+        (table,) = filters.get([nft.get_table(tunnel_rules.TABLE)])
+        if isinstance(table, KernelError):
+            if table.errno != errno.ENOENT:
+                raise table
+            return False
+        filters.commit([nft.delete_table(tunnel_rules.TABLE)])
+    return True
+
+
+def _read(filters: NftablesSocket) -> _State:
+    try:
+        rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(tunnel_rules.TABLE))]
+        keys = [
+            key
+            for name in tunnel_rules.SETS
+            for body in filters.dump(nft.dump_elements(tunnel_rules.TABLE, name))
+            for key in nft.parse_elements(body)
+        ]
+    except KernelError as error:
+        if error.errno != errno.ENOENT:
+            raise
+        return _State((), frozenset(), 0)
+    dropped = sum(rule.packets for rule in rules if rule.comment.startswith(tunnel_rules.UNKNOWN))
+    return _State(tuple((rule.chain, rule.comment) for rule in rules), frozenset(_text(key) for key in keys), dropped)
+
+
+def _text(address: bytes) -> str:
+    return socket.inet_ntop(socket.AF_INET6 if len(address) == 16 else socket.AF_INET, address)

@@ -1,0 +1,86 @@
+"""Filter of tunnel packets on the node: those of known nodes pass, as one nf_tables table in the node's namespace.
+
+Chain `from_nodes`, on packets to the node itself: of those to the UDP port of tunnels only the ones from addresses in
+the sets `ipv4` and `ipv6` pass. Others are dropped and counted. Later fragments of a packet have no port and pass, but
+the first one has, so the packet stays incomplete.
+
+The port is the tunnels' alone: packets of another program that uses VXLAN on the same port are dropped, too, unless
+they come from a known node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from cni_contrail.datapath import nftables_messages as nft
+from cni_contrail.datapath.nftables_messages import Expression, KeyField
+from cni_contrail.datapath.rule_texts import SOURCE, RuleText, is_family, with_digests
+from cni_contrail.link.addresses import packed
+from cni_contrail.link.message import NetlinkRequest
+
+TABLE = nft.Table(nft.INET, "contrail-tunnels")
+SETS: Mapping[str, tuple[KeyField, ...]] = {"ipv4": (nft.IPV4,), "ipv6": (nft.IPV6,)}
+UNKNOWN = "drop from unknown nodes"
+"""Beginning of the comment of the rule that counts dropped packets."""
+
+MODULES: Mapping[str, str] = {"add a rule": "nf_tables"}
+"""Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
+
+_FROM_NODES = "from_nodes"
+_INPUT = 1  # NF_INET_LOCAL_IN
+_RAW = -300  # NF_IP_PRI_RAW
+_UDP = b"\x11"
+_DESTINATION_PORT = (nft.TRANSPORT, 2, 2)
+
+
+def rules(port: int) -> list[RuleText]:
+    """Returns all rules of the table."""
+    return with_digests(_rules(port))
+
+
+def replace_table(port: int) -> list[NetlinkRequest]:
+    """Requests to replace the whole table by one with empty sets, whatever is left of it; part of one transaction."""
+    return [
+        # Created first, so that the deletion never fails.
+        nft.new_table(TABLE),
+        nft.delete_table(TABLE),
+        nft.new_table(TABLE),
+        *(nft.new_set(TABLE, name, key, identifier) for identifier, (name, key) in enumerate(SETS.items(), start=1)),
+        nft.new_chain(TABLE, _FROM_NODES, hook=_INPUT, priority=_RAW, policy=nft.ACCEPT),
+        *(nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment) for rule in rules(port)),
+    ]
+
+
+def add_nodes(addresses: Iterable[str]) -> list[NetlinkRequest]:
+    """Requests to accept packets from these addresses, one message for each set."""
+    return [nft.add_elements(TABLE, name, keys) for name, keys in _by_set(addresses)]
+
+
+def remove_nodes(addresses: Iterable[str]) -> list[NetlinkRequest]:
+    """Requests not to accept packets from these addresses any more."""
+    return [nft.delete_elements(TABLE, name, keys) for name, keys in _by_set(addresses)]
+
+
+def _by_set(addresses: Iterable[str]) -> Iterator[tuple[str, list[bytes]]]:
+    keys: dict[str, list[bytes]] = {}
+    for address in addresses:
+        keys.setdefault("ipv6" if ":" in address else "ipv4", []).append(packed(address)[1])
+    return iter(keys.items())
+
+
+def _rules(port: int) -> Iterator[RuleText]:
+    to_port = (*_is(nft.load_meta(nft.L4PROTO, 0), _UDP), *_is(nft.load_payload(*_DESTINATION_PORT, 0), _packed(port)))
+    for family, name in ((nft.IPV4_FAMILY, "ipv4"), (nft.IPV6_FAMILY, "ipv6")):
+        source = (nft.load_payload(*SOURCE[family], 0), nft.is_element(name))
+        yield RuleText(
+            _FROM_NODES, (*to_port, *is_family(family), *source, nft.verdict(nft.ACCEPT)), f"accept from {name}"
+        )
+    yield RuleText(_FROM_NODES, (*to_port, nft.count(), nft.verdict(nft.DROP)), UNKNOWN)
+
+
+def _is(load: Expression, value: bytes) -> tuple[Expression, ...]:
+    return load, nft.equals(0, value)
+
+
+def _packed(port: int) -> bytes:
+    return port.to_bytes(2, "big")
