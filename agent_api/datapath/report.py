@@ -21,10 +21,14 @@ Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=_MAX_NETWORKS)]
 
 
 class Drops(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Packets that a network's filter dropped since it was made, by reason."""
+    """Packets that a network's filter dropped since it was made, by reason.
+
+    `tunnel`, of index 0 alone: tunnel packets from addresses that are not those of known nodes.
+    """
 
     spoofing: Number = 0
     broadcast: Number = 0
+    tunnel: Number = 0
 
 
 class DatapathReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -1,6 +1,8 @@
 """Filter of a network: what its pods may send, as nf_tables rules of the bridge family.
 
-Chain `from_ports`, on what comes in from the ports of pods; what no rule accepts is dropped and counted as spoofing:
+Chain `from_ports`, on what comes in from the ports of pods; what no rule accepts is dropped and counted as spoofing.
+What comes from tunnels is accepted: the node of the sender has filtered it (`tunnel_rules` says who is a node). From
+ports these are accepted:
 
 - IPv4 and IPv6 packets whose port, MAC and source address are an element of the sets `ipv4` and `ipv6`;
 - ARP packets whose sender, both in the frame and in the message, is an element: a pod cannot claim another's address;
@@ -24,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.entries import Source
 from cni_contrail.datapath.nftables_messages import Expression, KeyField, Rule
+from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.links import packed_mac
 from cni_contrail.link.message import NetlinkRequest
@@ -53,10 +56,11 @@ _Field = tuple[int, int, int]
 
 
 class Drops(NamedTuple):
-    """Packets that the filter has dropped since it was made, by reason."""
+    """Packets that the filter has dropped since it was made, by reason; `tunnel`: of tunnels, from unknown nodes."""
 
     spoofing: int
     broadcast: int
+    tunnel: int = 0
 
 
 def create_filter() -> list[NetlinkRequest]:
@@ -76,7 +80,7 @@ def replace_filter() -> list[NetlinkRequest]:
     return [nft.new_table(TABLE), nft.delete_table(TABLE), *create_filter()]
 
 
-RULES = 13
+RULES = 15
 """Number of rules of a complete filter."""
 
 
@@ -108,6 +112,8 @@ def _rules() -> Iterator[tuple[str, list[Expression]]]:
     accept, drop = nft.verdict(nft.ACCEPT), nft.verdict(nft.DROP)
     arp, ipv4, ipv6 = _is(_ETHERNET_TYPE, _ARP), _is(_ETHERNET_TYPE, _IPV4), _is(_ETHERNET_TYPE, _IPV6)
     icmpv6 = [*ipv6, nft.load_meta(nft.L4PROTO, 0), nft.equals(0, _ICMPV6)]
+    for tunnel in BRIDGED:
+        yield _FROM_PORTS, [nft.load_meta(nft.IIFNAME, 0), nft.equals(0, f"{tunnel}\0".encode()), accept]
     yield _FROM_PORTS, [*ipv4, *_is_source("ipv4", _ETHERNET_SOURCE, _IPV4_SOURCE), accept]
     claim = _is_source("ipv4", _ARP_SENDER_MAC, _ARP_SENDER)
     yield _FROM_PORTS, [*arp, *_is_source("ipv4", _ETHERNET_SOURCE, _ARP_SENDER), *claim, accept]

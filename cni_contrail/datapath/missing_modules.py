@@ -20,7 +20,7 @@ _OF_NF_TABLES = (
     "open a netlink socket", "begin a transaction", "create table", "find table", "read the generation",
     "read the rules of table",
 )  # fmt: skip
-_KINDS_OF_LINKS = {"create bridge": "bridge", "create uplink": "veth"}
+_KINDS_OF_LINKS = {"create bridge": "bridge", "create uplink": "veth", "create tunnel": "vxlan"}
 
 
 class MissingModuleError(LinkError):

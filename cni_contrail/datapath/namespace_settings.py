@@ -1,8 +1,9 @@
 """Kernel settings of a network's namespace, written before its first link exists.
 
 A new namespace may inherit the host's (`net.core.devconf_inherit_init_net`), so each is written. Packets are not
-forwarded in a network without an uplink (`uplinks`). Links created later have IPv6 off, as host ends of pods need
-no address of their own; the bridge has it, without duplicate address detection: its addresses exist on every node.
+forwarded in a network without an uplink (`uplinks`) and without blocks on other nodes. Links created later have IPv6
+off, as host ends of pods need no address of their own; the bridge has it, without duplicate address detection: its
+addresses exist on every node.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ _NO_FORWARDING = {
     "ipv4/ip_forward": "0",
     "ipv6/conf/all/forwarding": "0",
 }
+_BETWEEN_BLOCKS = {
+    "ipv4/ip_forward": "1",
+    # Packets of a block leave by the bridge by which they came: a redirect would tell the pod to send them elsewhere.
+    "ipv4/conf/all/send_redirects": "0",
+    f"ipv4/conf/{BRIDGE.name}/send_redirects": "0",
+    "ipv6/conf/all/forwarding": "1",
+}
 _BRIDGE = {f"ipv6/conf/{BRIDGE.name}/disable_ipv6": "0"}
 
 
@@ -34,6 +42,14 @@ def configure_namespace(sysctl_dir: str) -> None:
 def disable_forwarding(sysctl_dir: str) -> None:
     """Ends forwarding between links of the namespace; the calling thread is in it. Raises SysctlError."""
     _write(sysctl_dir, _NO_FORWARDING)
+
+
+def forward_between_blocks(sysctl_dir: str) -> None:
+    """Lets the bridge, which exists, route packets to blocks of other nodes; the calling thread is in its namespace.
+
+    Raises SysctlError.
+    """
+    _write(sysctl_dir, _BETWEEN_BLOCKS)
 
 
 def configure_bridge(sysctl_dir: str) -> None:

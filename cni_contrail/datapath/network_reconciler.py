@@ -1,26 +1,36 @@
 """Brings one network in the kernel to its desired state.
 
 What is there and right is not touched, and what is removed goes last. The filter changes in one transaction, so no
-packet passes an incomplete one, and a port is mute until its elements are there.
+packet passes an incomplete one, and a port is mute until its elements are there. A tunnel is down until it has its
+entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from cni_contrail.datapath import bridge, filter_rules
-from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network
-from cni_contrail.datapath.entries import Source, entries_of
+from cni_contrail.datapath import bridge
+from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
+from cni_contrail.datapath.entries import Entries, entries_of
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.missing_modules import open_filters
-from cni_contrail.datapath.namespace_settings import configure_bridge, configure_namespace, disable_forwarding
-from cni_contrail.datapath.network_state import NetworkState, index_of, read_network
+from cni_contrail.datapath.namespace_settings import (
+    configure_bridge,
+    configure_namespace,
+    disable_forwarding,
+    forward_between_blocks,
+)
+from cni_contrail.datapath.network_requests import filter_requests, table_requests
+from cni_contrail.datapath.network_state import NetworkState, read_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.plan import Plan, plan
-from cni_contrail.link.addresses import add_address, remove_address
-from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.datapath.remote_entries import held_by, no_address_for, with_remotes
+from cni_contrail.datapath.tunnel_messages import Tunnel
+from cni_contrail.datapath.tunnel_names import BRIDGED
+from cni_contrail.datapath.tunnels import make_tunnels, remove_tunnels, set_up, tunnels_of
+from cni_contrail.link import links
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import LinkRef, set_up
+from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import InNetns
@@ -32,63 +42,101 @@ class Reconciled(NamedTuple):
     """Number of changes made in the kernel, and the links of desired ports that do not exist.
 
     `drops` were counted by the filter as it was found; one that was replaced counts from 0 again.
-    `uplink` is the index of the link that has the name of an uplink (`uplinks`), None if there is none.
+    `uplink` is the index of the link that has the name of an uplink (`uplinks`), None if there is none. `problem` is
+    what prevents traffic to other nodes. `has_stale`: something that leads to other nodes is to be removed later.
     """
 
     changes: int
     missing: frozenset[str]
     drops: Drops
     uplink: int | None
+    problem: str | None
+    has_stale: bool
 
 
 def reconcile_network(
-    netns_fd: int, network: Network, *, sysctl_dir: str = "/proc/sys", removes: bool = True
+    netns_fd: int,
+    network: Network,
+    underlay: Underlay | None = None,
+    *,
+    sysctl_dir: str = "/proc/sys",
+    removes: bool = True,
+    removes_remotes: bool = True,
 ) -> Reconciled:
     """Brings the network in the namespace `netns_fd` to its desired state.
 
-    Without `removes` it only adds what is missing: the caller knows a part of the desired state. The caller holds the
-    network's lock (`network_lock`). An uplink stays as it is.
+    Without `removes` it only adds what is missing: the caller knows a part of the desired state. What leads to other
+    nodes stays without `removes_remotes`, and stays as it is without an `underlay`. So does an uplink. The caller holds
+    the network's lock (`network_lock`), and is in the node's namespace.
 
     Raises KernelError, NetnsError or SysctlError, each a LinkError; the next call continues where this one ended.
     """
+    removes_remotes = removes and removes_remotes and underlay is not None
     with InNetns(netns_fd):
         configure_namespace(sysctl_dir)
         kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
-        state = read_network(kernel, filters)
-        if UPLINK not in state.indexes:
-            with InNetns(netns_fd):
-                disable_forwarding(sysctl_dir)
-        changes = _prepare(kernel, state, network)
-        if changes:
-            with InNetns(netns_fd):
-                configure_bridge(sysctl_dir)
-            state = read_network(kernel, filters)  # the kernel drops entries of links that change
-        wanted = {port.link for port in network.ports}
-        difference = plan(
-            entries_of(network, frozenset(state.indexes)),
-            state.entries,
-            unknown=(state.ports | state.other_links) - wanted,
-        )
-        if not removes:
-            difference = difference.without_removals()
-        changes += _apply(kernel, filters, state, difference)
-        missing = frozenset(wanted - state.indexes.keys())
-        return Reconciled(changes, missing, state.drops, state.indexes.get(UPLINK))
+        wanted = {} if underlay is None else tunnels_of(network, underlay)
+        state, changes = _prepare(kernel, filters, netns_fd, network, wanted, sysctl_dir)
+        unknown = (state.ports | state.other_links) - {port.link for port in network.ports}
+        desired = entries_of(network, frozenset(state.indexes))
+        if underlay is not None:
+            desired = with_remotes(desired, network, underlay, held_by(unknown, state.entries))
+        left_alone = frozenset[str]() if removes_remotes else frozenset(BRIDGED)
+        difference = plan(desired, state.entries, unknown=unknown | left_alone)
+        changes += _apply(kernel, filters, state, difference if removes else difference.without_removals())
+        changes += set_up(kernel, wanted, state.tunnels)
+        if removes_remotes:
+            changes += remove_tunnels(kernel, wanted, state.tunnels)
+    return Reconciled(
+        changes,
+        missing=frozenset({port.link for port in network.ports} - state.indexes.keys()),
+        drops=state.drops,
+        uplink=state.indexes.get(UPLINK),
+        problem=None if underlay is None else no_address_for(network.nodes(), underlay),
+        has_stale=not removes_remotes and _has_stale(state, desired, wanted),
+    )
 
 
-def _prepare(kernel: RouteSocket, state: NetworkState, network: Network) -> int:
-    """Creates or corrects the bridge and attaches ports to it; returns the number of changes."""
-    wanted = {port.link for port in network.ports}
-    requests = [*_set_bridge(state, network), *_attach(state, wanted)]
+def _prepare(
+    kernel: RouteSocket,
+    filters: NftablesSocket,
+    netns: int,
+    network: Network,
+    tunnels: Mapping[str, Tunnel],
+    sysctl_dir: str,
+) -> tuple[NetworkState, int]:
+    """Creates or corrects the bridge, its ports and its tunnels; returns the state then, and the number of changes."""
+    state = read_network(kernel, filters)
+    if UPLINK not in state.indexes and not network.blocks:
+        with InNetns(netns):
+            disable_forwarding(sysctl_dir)
+    requests = [*_set_bridge(state, network), *_attach(state, {port.link for port in network.ports})]
     kernel.execute_all(requests)
-    return len(requests)
+    if network.blocks:
+        with InNetns(netns):
+            forward_between_blocks(sysctl_dir)
+    changes = len(requests) + make_tunnels(kernel, netns, tunnels, state.tunnels)
+    if not changes:
+        return state, 0
+    with InNetns(netns):
+        configure_bridge(sysctl_dir)
+    return read_network(kernel, filters), changes  # the kernel drops entries of links that change
+
+
+def _has_stale(state: NetworkState, desired: Entries, tunnels: Mapping[str, Tunnel]) -> bool:
+    found = state.entries
+    return bool(
+        state.tunnels.keys() - tunnels.keys()
+        or found.destinations.keys() - desired.destinations.keys()
+        or found.routes.keys() - desired.routes.keys()
+    )
 
 
 def _apply(kernel: RouteSocket, filters: NftablesSocket, state: NetworkState, difference: Plan) -> int:
     """Changes filter and tables; returns the number of changes."""
-    filters.commit(list(_filter_requests(state, difference)))
-    requests = list(_table_requests(difference, state.indexes))
+    filters.commit(list(filter_requests(state, difference)))
+    requests = list(table_requests(difference, state))
     kernel.execute_all(requests)
     elements = len(difference.add_sources) + len(difference.remove_sources)
     return elements + len(requests) + (0 if state.has_filter else 1)
@@ -97,7 +145,7 @@ def _apply(kernel: RouteSocket, filters: NftablesSocket, state: NetworkState, di
 def _set_bridge(state: NetworkState, network: Network) -> Iterator[NetlinkRequest]:
     found = state.bridge
     if found is None:
-        yield set_up(_LOOPBACK)
+        yield links.set_up(_LOOPBACK)
         yield bridge.create_bridge(network.mtu)
     elif (found.mac, found.mtu, found.is_up) != (GATEWAY_MAC, network.mtu, True):
         yield bridge.set_bridge(found, network.mtu)
@@ -108,30 +156,3 @@ def _attach(state: NetworkState, wanted: set[str]) -> Iterator[NetlinkRequest]:
         port = LinkRef(name, state.indexes[name])
         yield bridge.set_port(port)
         yield bridge.set_port_flags(port)
-
-
-def _filter_requests(state: NetworkState, difference: Plan) -> Iterator[NetlinkRequest]:
-    if state.has_filter:
-        add, remove = difference.add_sources, difference.remove_sources
-    else:
-        yield from filter_rules.replace_filter()
-        add, remove = difference.add_sources | (state.entries.sources - difference.remove_sources), frozenset[Source]()
-    yield from filter_rules.change_elements(
-        [filter_rules.element(each, index_of(each.link, state.indexes)) for each in sorted(add)],
-        [filter_rules.element(each, index_of(each.link, state.indexes)) for each in sorted(remove)],
-    )
-
-
-def _table_requests(difference: Plan, indexes: dict[str, int]) -> Iterator[NetlinkRequest]:
-    for address in sorted(difference.add_gateways):
-        yield add_address(BRIDGE, address)
-    for mac, link in difference.set_forwarding.items():
-        yield bridge.set_forwarding(mac, LinkRef(link, indexes[link]))
-    for neighbour, mac in difference.set_neighbours.items():
-        yield bridge.set_neighbour(neighbour, mac)
-    for neighbour in sorted(difference.remove_neighbours):
-        yield bridge.remove_neighbour(neighbour)
-    for mac, link in difference.remove_forwarding.items():
-        yield bridge.remove_forwarding(mac, LinkRef(link, indexes[link]))
-    for address in sorted(difference.remove_gateways):
-        yield remove_address(BRIDGE, address)

@@ -7,10 +7,13 @@ import struct
 
 from cni_contrail.datapath import bridge, filter_rules
 from cni_contrail.datapath import nftables_messages as nft
-from cni_contrail.datapath.entries import Entries, Source
+from cni_contrail.datapath.block_routes import parse_route
+from cni_contrail.datapath.entries import Behind, Entries, Source
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.nftables_messages import Rule
 from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.datapath.tunnel_messages import TunnelInfo, parse_tunnel
+from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.link import links
 from cni_contrail.link.addresses import dump_addresses, parse_address
 from cni_contrail.link.bridge_port import BRIDGE
@@ -19,6 +22,7 @@ from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
+from cni_contrail.link.routes import dump_routes
 
 _ENOENT = 2
 
@@ -27,12 +31,13 @@ class NetworkState(NamedTuple):
     """What was found. `bridge` is None if there is none.
 
     `ports` are the links that are ports of the bridge with our settings, `other_links` those that are not (yet), both
-    by name. `indexes` has every link. `drops` are counted since the filter was made.
+    by name and without the `tunnels`. `indexes` has every link. `drops` are counted since the filter was made.
     """
 
     bridge: LinkInfo | None
     ports: frozenset[str]
     other_links: frozenset[str]
+    tunnels: dict[str, TunnelInfo]
     indexes: dict[str, int]
     entries: Entries
     has_filter: bool
@@ -41,21 +46,38 @@ class NetworkState(NamedTuple):
 
 def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     """Reads the state of the namespace of both sockets; raises KernelError."""
-    found = [(links.parse_link(body), bridge.parse_port(body)) for body in kernel.dump(links.dump())]
+    bodies = kernel.dump(links.dump())
+    found = [(links.parse_link(body), bridge.parse_port(body)) for body in bodies]
     indexes = {link.name: link.ifindex for link, _ in found}
     names = {index: name for name, index in indexes.items()}
+    tunnels = _read_tunnels(bodies) if indexes.keys() & set(BRIDGED) else {}
     ports = frozenset(link.name for link, port in found if port.master == BRIDGE.ifindex and port.has_settings)
-    forwarding, neighbours = _read_neighbours(kernel, names)
+    forwarding, neighbours, destinations = _read_neighbours(kernel, names)
     rules, sources = _read_filter(filters, names)
     return NetworkState(
         bridge=next((link for link, _ in found if link.name == BRIDGE.name and link.kind == "bridge"), None),
-        ports=ports,
-        other_links=frozenset(indexes) - ports - {BRIDGE.name, "lo"},
+        ports=ports - tunnels.keys(),
+        other_links=frozenset(indexes) - ports - {BRIDGE.name, "lo", *tunnels},
+        tunnels=tunnels,
         indexes=indexes,
-        entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources),
+        entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources, destinations, _read_routes(kernel)),
         has_filter=len(rules) == filter_rules.RULES,
         drops=filter_rules.drops_of(rules),
     )
+
+
+def _read_tunnels(bodies: list[bytes]) -> dict[str, TunnelInfo]:
+    found = [parse_tunnel(body) for body in bodies]
+    return {each.tunnel.name: each for each in found if each is not None and each.tunnel.name in BRIDGED}
+
+
+def _read_routes(kernel: RouteSocket) -> dict[str, str]:
+    found = [parse_route(body) for body in kernel.dump(dump_routes())]
+    return {
+        route.cidr: route.hop.gateway
+        for route in found
+        if route is not None and route.hop is not None and route.ifindex == BRIDGE.ifindex
+    }
 
 
 def _read_gateways(kernel: RouteSocket) -> frozenset[Address]:
@@ -67,18 +89,23 @@ def _read_gateways(kernel: RouteSocket) -> frozenset[Address]:
     )
 
 
-def _read_neighbours(kernel: RouteSocket, names: dict[int, str]) -> tuple[dict[str, str], dict[str, str]]:
-    forwarding, neighbours = {}, {}
+def _read_neighbours(
+    kernel: RouteSocket, names: dict[int, str]
+) -> tuple[dict[str, str], dict[str, str], dict[Behind, str]]:
+    """Returns ports by MAC, MACs by address, and nodes by what is behind a tunnel."""
+    forwarding, neighbours, destinations = {}, {}, {}
     for request in (bridge.dump_forwarding(), bridge.dump_neighbours()):
         for body in kernel.dump(request):
             entry = bridge.parse_neighbour(body)
             if entry is None or entry.ifindex not in names:  # its link was deleted since
                 continue
-            if entry.address is None:
+            if entry.node is not None:
+                destinations[Behind(names[entry.ifindex], entry.mac)] = entry.node
+            elif entry.address is None:
                 forwarding[entry.mac] = names[entry.ifindex]
             else:
                 neighbours[entry.address] = entry.mac
-    return forwarding, neighbours
+    return forwarding, neighbours, destinations
 
 
 def _read_filter(filters: NftablesSocket, names: dict[int, str]) -> tuple[list[Rule], frozenset[Source]]:

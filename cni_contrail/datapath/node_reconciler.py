@@ -3,6 +3,8 @@
 A network that is no longer desired keeps what it has for `STALE_SECONDS`, and as long as it has a port: its list may be
 late, and a namespace that is removed takes its links with it.
 
+What leads to pods of other nodes needs an underlay; without one it stays as it is.
+
 Blocking: a caller with an event loop runs it in a thread.
 
 Not promised: that a network without a desired state was ours. The names of namespaces are reserved (`namespaces`).
@@ -14,13 +16,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from cni_contrail.datapath.desired import UPLINK, Network, Routed
+from cni_contrail.datapath.desired import UPLINK, Network, Routed, Underlay
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.missing_modules import explained
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
+from cni_contrail.datapath.node_tunnels import NodeTunnels
 from cni_contrail.datapath.routed_reconciler import reconcile_routed
+from cni_contrail.datapath.tunnel_names import BRIDGED
+from cni_contrail.datapath.tunnels import remove_all_tunnels
 from cni_contrail.datapath.uplinks import Uplinks, remove_uplink
 from cni_contrail.link import links
 from cni_contrail.link.bridge_port import BRIDGE
@@ -33,7 +38,7 @@ INDEX_0 = 0
 """Key of the routed ports in an outcome, whose other keys are VNIs; no network has this one."""
 
 NOTHING_ROUTED = Routed((), None)
-_OWN_LINKS = frozenset(("lo", BRIDGE.name, UPLINK))
+_OWN_LINKS = frozenset(("lo", BRIDGE.name, UPLINK, *BRIDGED))
 
 
 class NodeOutcome(NamedTuple):
@@ -47,6 +52,11 @@ class NodeOutcome(NamedTuple):
     problems: dict[int, str]
     removed: set[int]
     drops: dict[int, Drops]
+
+    def add_problem(self, vni: int, problem: str | None) -> None:
+        """Adds what is wrong with a network, if anything is, to what is known of it."""
+        if problem is not None:
+            self.problems[vni] = f"{self.problems[vni]}; {problem}" if vni in self.problems else problem
 
 
 class NodeReconciler:
@@ -63,17 +73,21 @@ class NodeReconciler:
         self._sysctl_dir = sysctl_dir
         self._clock = clock
         self._stale_since: dict[int, float] = {}
+        self._tunnels = NodeTunnels(sysctl_dir=sysctl_dir, removal_seconds=STALE_SECONDS, clock=clock)
 
     @property
     def has_stale(self) -> bool:
-        """Whether there are networks to remove later."""
-        return bool(self._stale_since)
+        """Whether there is something to remove later."""
+        return bool(self._stale_since) or self._tunnels.has_stale
 
     def forget(self) -> None:
-        """Forgets since when networks are stale: another process programs them from now."""
+        """Forgets since when what is stale: another process programs the kernel from now."""
         self._stale_since = {}
+        self._tunnels.forget_all()
 
-    def reconcile(self, desired: Sequence[Network], routed: Routed = NOTHING_ROUTED) -> NodeOutcome:
+    def reconcile(
+        self, desired: Sequence[Network], routed: Routed = NOTHING_ROUTED, underlay: Underlay | None = None
+    ) -> NodeOutcome:
         """Brings every network and the routed ports to their desired state, and removes what is not desired.
 
         The calling thread is in the node's network namespace. Failures are in the outcome. Two networks with one number
@@ -82,52 +96,91 @@ class NodeReconciler:
         outcome = NodeOutcome({}, {}, {}, set(), {})
         counts = Counter(network.vni for network in desired)
         unique = [network for network in desired if counts[network.vni] == 1]
+        self._try_routed(routed, outcome)
+        underlay = self._try_to_accept_nodes(underlay, unique, outcome)
         uplinks = Uplinks(unique, sysctl_dir=self._sysctl_dir)
         for network in desired:
             if counts[network.vni] > 1:
                 outcome.problems[network.vni] = f"{counts[network.vni]} networks have the number {network.vni}"
             else:
-                self._try_network(network, uplinks, outcome)
+                self._try_network(network, uplinks, underlay, outcome)
         for vni in self._stale(counts.keys()):
             self._try_to_remove(vni, outcome)
-        self._try_routed(routed, outcome)
+        if underlay is not None:
+            self._try_blocks(underlay, unique, outcome)
         return outcome
+
+    def _try_to_accept_nodes(
+        self, underlay: Underlay | None, networks: Sequence[Network], outcome: NodeOutcome
+    ) -> Underlay | None:
+        """Returns the underlay if its nodes' packets pass the filter, so that there may be tunnels."""
+        if underlay is None:
+            return None
+        try:
+            changes = self._tunnels.begin(underlay, networks)
+        except LinkError as error:
+            outcome.add_problem(INDEX_0, str(explained(error)))
+            return None
+        outcome.changes[INDEX_0] = outcome.changes.get(INDEX_0, 0) + changes
+        drops = outcome.drops.get(INDEX_0, Drops(0, 0))
+        outcome.drops[INDEX_0] = drops._replace(tunnel=self._tunnels.dropped)
+        return underlay
+
+    def _try_blocks(self, underlay: Underlay, networks: Sequence[Network], outcome: NodeOutcome) -> None:
+        try:
+            result = self._tunnels.reconcile_index_0(underlay)
+            self._tunnels.has_stale |= result.has_stale
+            outcome.changes[INDEX_0] += result.changes
+            for problem in result.problems:
+                outcome.add_problem(INDEX_0, problem)
+            outcome.changes[INDEX_0] += self._tunnels.end(underlay, networks)
+        except LinkError as error:
+            outcome.add_problem(INDEX_0, str(explained(error)))
 
     def _try_routed(self, routed: Routed, outcome: NodeOutcome) -> None:
         try:
             result = reconcile_routed(routed, sysctl_dir=self._sysctl_dir)
         except LinkError as error:
-            outcome.problems[INDEX_0] = str(explained(error))
+            outcome.add_problem(INDEX_0, str(explained(error)))
             return
         outcome.changes[INDEX_0] = result.changes
         outcome.missing[INDEX_0] = result.missing
         outcome.drops[INDEX_0] = Drops(result.dropped, 0)
-        problems = [f"{link}: {problem}" for link, problem in sorted(result.problems.items())]
-        if result.node_problem:
-            problems.insert(0, result.node_problem)
-        if problems:
-            outcome.problems[INDEX_0] = "; ".join(problems)
+        outcome.add_problem(INDEX_0, result.node_problem)
+        for link, problem in sorted(result.problems.items()):
+            outcome.add_problem(INDEX_0, f"{link}: {problem}")
 
-    def _try_network(self, network: Network, uplinks: Uplinks, outcome: NodeOutcome) -> None:
+    def _try_network(self, network: Network, uplinks: Uplinks, underlay: Underlay | None, outcome: NodeOutcome) -> None:
         try:
             with locked_network(self._namespaces, network.vni) as netns:
-                result = reconcile_network(netns, network, sysctl_dir=self._sysctl_dir)
+                result = reconcile_network(
+                    netns,
+                    network,
+                    underlay,
+                    sysctl_dir=self._sysctl_dir,
+                    removes_remotes=underlay is not None and self._tunnels.may_remove(network),
+                )
                 outcome.changes[network.vni] = result.changes
                 outcome.missing[network.vni] = result.missing
                 outcome.drops[network.vni] = result.drops
+                outcome.add_problem(network.vni, result.problem)
+                self._tunnels.has_stale |= result.has_stale
                 uplink = uplinks.reconcile(netns, network, result.uplink)
         except LinkError as error:
-            outcome.problems[network.vni] = str(explained(error))
+            outcome.add_problem(network.vni, str(explained(error)))
             return
         outcome.changes[network.vni] += uplink.changes
-        if uplink.problem is not None:
-            outcome.problems[network.vni] = uplink.problem
+        outcome.add_problem(network.vni, uplink.problem)
+        if underlay is not None:
+            outcome.add_problem(network.vni, self._tunnels.mtu_problem(network))
 
     def _stale(self, desired: Collection[int]) -> list[int]:
         """Returns the networks that have a namespace and have not been desired for STALE_SECONDS."""
         now = self._clock()
         unwanted = self._namespaces.existing().difference(desired)
         self._stale_since = {vni: self._stale_since.get(vni, now) for vni in unwanted}
+        for vni in unwanted:
+            self._tunnels.forget(vni)
         return [vni for vni, since in sorted(self._stale_since.items()) if now - since >= STALE_SECONDS]
 
     def _try_to_remove(self, vni: int, outcome: NodeOutcome) -> None:
@@ -136,6 +189,7 @@ class NodeReconciler:
                 if self._has_ports(netns):
                     return
                 remove_uplink(vni)
+                remove_all_tunnels(netns)
                 self._namespaces.delete(vni)
             del self._stale_since[vni]
             outcome.removed.add(vni)

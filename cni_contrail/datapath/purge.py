@@ -1,4 +1,4 @@
-"""Removes the datapath from a node: networks with their uplinks, and what routed ports have in the node's namespace.
+"""Removes the datapath from a node: networks with uplinks and tunnels, and what index 0 has in the node's namespace.
 
 Ports that exist are pods with traffic, so a network with ports, and the routed ports, stay unless the caller says
 otherwise. A process that programs the kernel at the same time makes everything again.
@@ -11,7 +11,10 @@ from __future__ import annotations
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.node_reconciler import ports_in
+from cni_contrail.datapath.routed_blocks import purge_blocks
 from cni_contrail.datapath.routed_reconciler import purge_routed
+from cni_contrail.datapath.tunnel_filter import remove_filter
+from cni_contrail.datapath.tunnels import remove_all_tunnels
 from cni_contrail.datapath.uplinks import remove_uplink
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.named_tuple import NamedTuple
@@ -43,6 +46,10 @@ def purge(namespaces: Namespaces, *, with_ports: bool, sysctl_dir: str = "/proc/
             _purge_network(namespaces, vni, outcome, with_ports=with_ports)
         except LinkError as error:
             outcome.problems[vni] = str(error)
+    try:
+        _purge_tunnels(outcome)
+    except LinkError as error:
+        outcome.problems[ROUTED] = str(error)
     return outcome
 
 
@@ -54,6 +61,14 @@ def _purge_routed(outcome: PurgeOutcome, *, with_ports: bool, sysctl_dir: str) -
         outcome.removed[ROUTED] = purged.ports
 
 
+def _purge_tunnels(outcome: PurgeOutcome) -> None:
+    """Removes index 0's tunnels and routes to other nodes, and the filter of tunnel packets, unless ports need them."""
+    had_blocks = ROUTED not in outcome.kept and purge_blocks()
+    had_filter = not outcome.kept and remove_filter()
+    if had_blocks or had_filter:
+        outcome.removed.setdefault(ROUTED, ())
+
+
 def _purge_network(namespaces: Namespaces, vni: int, outcome: PurgeOutcome, *, with_ports: bool) -> None:
     with locked_network(namespaces, vni) as netns:
         ports = tuple(sorted(ports_in(netns)))
@@ -61,5 +76,6 @@ def _purge_network(namespaces: Namespaces, vni: int, outcome: PurgeOutcome, *, w
             outcome.kept[vni] = ports
             return
         remove_uplink(vni)
+        remove_all_tunnels(netns)
         namespaces.delete(vni)
     outcome.removed[vni] = ports

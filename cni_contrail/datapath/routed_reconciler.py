@@ -78,7 +78,7 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     existing = frozenset(state.indexes)
     desired, refused = entries_of(ports, existing, state.taken)
     problems.update((link, f"address {each} belongs to another port or program") for link, each in sorted(refused))
-    difference = plan(desired, state.entries, unknown=unknown)
+    difference = plan(desired, state.entries, unknown=unknown | state.tunnels)
     changes += _apply_filter(filters, state, difference, routed)
     _set_ipv6(difference, problems, sysctl_dir)
     _apply_tables(kernel, state, difference, problems)

@@ -16,6 +16,7 @@ from cni_contrail.datapath import routed_rules
 from cni_contrail.datapath.desired import Masquerade
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.routed_entries import LinkAddress, RoutedEntries
+from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
 from cni_contrail.link import links
 from cni_contrail.link.addresses import AddressInfo, dump_addresses, parse_address
 from cni_contrail.link.errors import KernelError
@@ -48,13 +49,14 @@ class FilterState(NamedTuple):
 class RoutedState(NamedTuple):
     """What was found.
 
-    `indexes` has every link by name. `host_ends` are links that the plugin created. `taken` are addresses with routes
-    of other programs.
+    `indexes` has every link by name. `host_ends` are links that the plugin created, `tunnels` lead to other nodes.
+    `taken` are addresses with routes of other programs.
     """
 
     filter: FilterState
     indexes: dict[str, int]
     host_ends: frozenset[str]
+    tunnels: frozenset[str]
     entries: RoutedEntries
     taken: frozenset[str]
 
@@ -73,7 +75,8 @@ def read_routed(kernel: RouteSocket, filters: NftablesSocket, wanted: Collection
     host_ends = frozenset(link.name for link, _ in bodies if is_host_end(link))
     ours = ports & host_ends | {name for name in wanted if name in indexes}
     own_names = {indexes[name]: name for name in ours}
-    routes, taken = _read_routes(kernel, own_names)
+    tunnels = frozenset(name for name in indexes if name.startswith(ROUTED_PREFIX))
+    routes, taken = _read_routes(kernel, own_names | {indexes[name]: name for name in tunnels})
     entries = RoutedEntries(
         ports=ports,
         sources=sources,
@@ -82,7 +85,7 @@ def read_routed(kernel: RouteSocket, filters: NftablesSocket, wanted: Collection
         neighbours=_read_neighbours(kernel, own_names),
         routes=routes,
     )
-    return RoutedState(filter_state, indexes, host_ends, entries, taken)
+    return RoutedState(filter_state, indexes, host_ends, tunnels, entries, taken)
 
 
 def is_host_end(link: LinkInfo) -> bool:

@@ -26,9 +26,9 @@ def bridged_tunnel(node: str) -> str:
     return BRIDGED[":" in node]
 
 
-def routed_tunnel(vni: int, node: str) -> str:
-    """Returns the name of the tunnel of index 0 to an address of a node; `vni` has at most 4 digits for IPv6."""
-    return f"{ROUTED_PREFIX}{vni}{'.6' if ':' in node else ''}"
+def routed_tunnel(node: str) -> str:
+    """Returns the name of the tunnel of index 0 to an address of a node."""
+    return f"{ROUTED_PREFIX}{6 if ':' in node else 0}"
 
 
 def node_mac(node: str) -> str:

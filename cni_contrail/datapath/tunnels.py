@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping
 
 from cni_contrail.datapath import tunnel_messages as messages
 from cni_contrail.datapath.desired import Network, Underlay
-from cni_contrail.datapath.missing_modules import MissingModuleError
 from cni_contrail.datapath.tunnel_messages import Tunnel, TunnelInfo
 from cni_contrail.datapath.tunnel_names import BRIDGED, bridged_tunnel, node_mac
 from cni_contrail.deadline import Deadline
@@ -65,7 +64,7 @@ def make_tunnels(
 def create_tunnel(tunnel: Tunnel, netns: int | None = None, bridge: LinkRef | None = None) -> None:
     """Creates a tunnel, in the namespace `netns` if that is not the calling thread's, which is the node's.
 
-    Raises MissingModuleError, or KernelError: EEXIST if another link has had its VNI for 2 s.
+    Raises KernelError: EEXIST if another link has had its VNI for 2 s.
     """
     request = messages.create_tunnel(tunnel, netns, bridge)
     with RouteSocket() as node:
@@ -75,8 +74,6 @@ def create_tunnel(tunnel: Tunnel, netns: int | None = None, bridge: LinkRef | No
                 return
             if errors[0].errno != errno.EEXIST:
                 break
-    if errors[0].errno == errno.EOPNOTSUPP:
-        raise MissingModuleError("vxlan", errors[0])
     raise errors[0]
 
 

@@ -7,7 +7,8 @@ from outside.
 On the node, packets from uplinks that have their network's uplink address get the node's. Not forwarded are
 
 - packets between uplinks, since networks do not reach each other,
-- packets between uplinks and host ends in the node's namespace, which are index 0 of pods, for the same reason,
+- packets between uplinks and host ends in the node's namespace, which are index 0 of pods, or tunnels there, which lead
+  to index 0 of pods on other nodes, for the same reason,
 - packets to link-local addresses, such as a cloud's metadata service, which no router forwards (RFC 3927, section 7).
 
 The node's own addresses are reachable from a network with an uplink, as they are from index 0.
@@ -21,6 +22,7 @@ from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.desired import UPLINK
 from cni_contrail.datapath.nftables_messages import Expression
 from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_in, with_digests
+from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
 from cni_contrail.datapath.uplink_addresses import IPV4_RANGE, IPV6_RANGE
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.message import NetlinkRequest
@@ -48,8 +50,11 @@ def node_link(vni: int) -> str:
     return f"{NODE_PREFIX}{vni}"
 
 
-def network_rules(*, snat: bool, subnets: Sequence[str]) -> list[RuleText]:
-    """Returns the rules of the table of a network; `subnets` (CIDRs) are reachable from outside."""
+def network_rules(*, snat: bool, subnets: Sequence[str], blocks: bool = False) -> list[RuleText]:
+    """Returns the rules of the table of a network; `subnets` (CIDRs) are reachable from outside.
+
+    With `blocks` on other nodes, the bridge routes packets between its pods and theirs.
+    """
     accept, new = nft.verdict(nft.ACCEPT), nft.has_state(nft.NEW)
     outward = (*_is_link(nft.IIFNAME, BRIDGE.name), *_is_link(nft.OIFNAME, UPLINK))
     inward = (*_is_link(nft.IIFNAME, UPLINK), *_is_link(nft.OIFNAME, BRIDGE.name))
@@ -58,6 +63,9 @@ def network_rules(*, snat: bool, subnets: Sequence[str]) -> list[RuleText]:
         source, destination = is_in(SOURCE, subnet), is_in(DESTINATION, subnet)
         rules.append(RuleText(_BETWEEN_LINKS, (*outward, *source, accept), f"accept from {subnet}"))
         rules.append(RuleText(_BETWEEN_LINKS, (*inward, *destination, accept), f"accept to {subnet}"))
+    if blocks:
+        between = (*_is_link(nft.IIFNAME, BRIDGE.name), *_is_link(nft.OIFNAME, BRIDGE.name))
+        rules.append(RuleText(_BETWEEN_LINKS, (*between, accept), "accept between pods"))
     if snat:
         rules.append(RuleText(_BETWEEN_LINKS, (*outward, *new, accept), "accept new from pods"))
         rules.append(RuleText(_TO_OUTSIDE, (*outward, nft.masquerade()), "masquerade"))
@@ -94,11 +102,14 @@ def _node_rules() -> Iterator[RuleText]:
     accept, drop = nft.verdict(nft.ACCEPT), (nft.count(), nft.verdict(nft.DROP))
     from_uplinks, to_uplinks = _begins(nft.IIFNAME, NODE_PREFIX), _begins(nft.OIFNAME, NODE_PREFIX)
     from_pods, to_pods = _begins(nft.IIFNAME, _HOST_END_PREFIX), _begins(nft.OIFNAME, _HOST_END_PREFIX)
+    from_tunnels, to_tunnels = _begins(nft.IIFNAME, ROUTED_PREFIX), _begins(nft.OIFNAME, ROUTED_PREFIX)
     established = nft.has_state(nft.ESTABLISHED | nft.RELATED)
     for text, expressions in (
         ("drop between networks", (*from_uplinks, *to_uplinks, *drop)),
         ("drop to index 0", (*from_uplinks, *to_pods, *drop)),
         ("drop from index 0", (*from_pods, *to_uplinks, *drop)),
+        ("drop to index 0 on other nodes", (*from_uplinks, *to_tunnels, *drop)),
+        ("drop from index 0 on other nodes", (*from_tunnels, *to_uplinks, *drop)),
         # What connection tracking does not know keeps its address.
         ("drop invalid", (*from_uplinks, *nft.has_state(nft.INVALID), *drop)),
         ("accept established", (*established, accept)),

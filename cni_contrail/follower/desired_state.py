@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cni_contrail.addresses import canonical_address, canonical_cidr
-from cni_contrail.datapath.desired import LocalPort, Masquerade, Network, Routed, RoutedPort
+from cni_contrail.addresses import canonical_cidr
+from cni_contrail.datapath.desired import LocalPort, Masquerade, Network, Routed, RoutedPort, Underlay
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.link.links import packed_mac, packed_name
+from cni_contrail.follower.fields import address, cidr, flag, items, mac, number, text
+from cni_contrail.follower.remote_state import read_blocks, read_remotes, read_underlay
+from cni_contrail.link.links import packed_name
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 from cni_contrail.quoting import quoted
@@ -24,92 +26,58 @@ class DesiredState(NamedTuple):
     version: str
     networks: tuple[Network, ...]
     routed: Routed
+    underlay: Underlay
 
 
 def read_desired_state(body: bytes) -> DesiredState:
     """Parses the body of the agent's answer; raises `PluginError` with code 100 that names key and value."""
     try:
         document = json.loads(body)
-        return DesiredState(_text(document["version"]), tuple(_networks(document["networks"])), _routed(document))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        networks = tuple(_networks(document["networks"]))
+        return DesiredState(text(document["version"]), networks, _routed(document), read_underlay(document))
+    except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PluginError(
             Code.BAD_AGENT_RESPONSE, f"agent's desired state of the datapath: {_reason(error)}"
         ) from error
 
 
-def _networks(items: object) -> Iterator[Network]:
-    for item in _list(items):
+def _networks(values: object) -> Iterator[Network]:
+    for item in items(values):
         yield Network(
-            vni=_number(item["vni"], "vni", range(1, _MAX_VNI + 1)),
-            mtu=_number(item["mtu"], "mtu", _MTU),
-            gateways=tuple(_gateway(each) for each in _list(item["gateways"])),
-            ports=tuple(_port(each) for each in _list(item["ports"])),
-            snat=_flag(item["snat"], "snat"),
-            forwarding=_flag(item["forwarding"], "forwarding"),
+            vni=number(item["vni"], "vni", range(1, _MAX_VNI + 1)),
+            mtu=number(item["mtu"], "mtu", _MTU),
+            gateways=tuple(_gateway(each) for each in items(item["gateways"])),
+            ports=tuple(_port(each) for each in items(item["ports"])),
+            snat=flag(item["snat"], "snat"),
+            forwarding=flag(item["forwarding"], "forwarding"),
+            remotes=read_remotes(item),
+            blocks=read_blocks(item.get("remote-blocks", [])),
+            is_complete=flag(item.get("complete", True), "complete"),
         )
 
 
 def _routed(document: Mapping[str, Any]) -> Routed:
     ports = tuple(
-        RoutedPort(*_port(item), tuple(_address(each) for each in _list(item["gateways"])))
-        for item in _list(document["routed"])
+        RoutedPort(*_port(item), tuple(address(each) for each in items(item["gateways"])))
+        for item in items(document["routed"])
     )
     masquerade = document["masquerade"]
     if masquerade is None:
         return Routed(ports, None)
-    return Routed(ports, Masquerade(tuple(_cidr(each) for each in _list(masquerade["excluded"]))))
-
-
-def _cidr(value: object) -> str:
-    cidr = canonical_cidr(value)
-    if cidr is None:
-        raise ValueError(f"an excluded network must be a CIDR, not {quoted(value)}")
-    return cidr
+    return Routed(ports, Masquerade(tuple(cidr(each) for each in items(masquerade["excluded"]))))
 
 
 def _port(item: Mapping[str, Any]) -> LocalPort:
-    link, mac = _text(item["link"]), _text(item["mac"])
+    link = text(item["link"])
     packed_name(link)
-    packed_mac(mac)
-    return LocalPort(link, mac, tuple(_address(each) for each in _list(item["addresses"])))
+    return LocalPort(link, mac(item["mac"]), tuple(address(each) for each in items(item["addresses"])))
 
 
 def _gateway(value: object) -> Address:
-    address, _, length = _text(value).partition("/")
+    local, _, length = text(value).partition("/")
     if canonical_cidr(value) is None or not length.isdigit():
         raise ValueError(f"a gateway must be an address with its prefix length, not {quoted(value)}")
-    return Address(_address(address), int(length))
-
-
-def _address(value: object) -> str:
-    address = canonical_address(_text(value))
-    if address is None:
-        raise ValueError(f"an address must be one of IPv4 or IPv6, not {quoted(value)}")
-    return address
-
-
-def _number(value: object, key: str, allowed: range) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
-        raise ValueError(f"{key} must be a whole number from {allowed[0]} to {allowed[-1]}, not {quoted(value)}")
-    return value
-
-
-def _flag(value: object, key: str) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{key} must be true or false, not {quoted(value)}")
-    return value
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"must be a list, not {quoted(value)}")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"must be a string, not {quoted(value)}")
-    return value
+    return Address(address(local), int(length))
 
 
 def _reason(error: Exception) -> str:

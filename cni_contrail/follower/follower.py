@@ -131,11 +131,11 @@ class Follower:
 
     def _audit_last(self) -> None:
         if self._desired is not None:
-            self._log_problems(self._reconciler.reconcile(self._desired.networks, self._desired.routed))
+            self._log_problems(self._reconcile(self._desired))
 
     def _program(self, desired: DesiredState, *, is_audit: bool) -> None:
         started = time.monotonic()
-        outcome = self._reconciler.reconcile(desired.networks, desired.routed)
+        outcome = self._reconcile(desired)
         self._log_problems(outcome)
         made = sum(outcome.changes.values())
         if is_audit and made:
@@ -154,6 +154,9 @@ class Follower:
             self._log.info(f"datapath: on standby: {why}")
         self._trouble = why
         return _STANDBY_PAUSE
+
+    def _reconcile(self, desired: DesiredState) -> NodeOutcome:
+        return self._reconciler.reconcile(desired.networks, desired.routed, desired.underlay)
 
     def _log_problems(self, outcome: NodeOutcome) -> None:
         for vni, problem in outcome.problems.items():

@@ -70,6 +70,12 @@ def udp(payload: bytes) -> bytes:
     return struct.pack("!HHHH", 4000, 4000, 8 + len(payload), 0) + payload
 
 
+def with_udp_checksum(source: str, destination: str, datagram: bytes) -> bytes:
+    """The datagram, which has none, with its checksum in an IPv6 packet (RFC 8200, section 8.1)."""
+    pseudo = ip_address(source).packed + ip_address(destination).packed + struct.pack("!II", len(datagram), UDP)
+    return datagram[:6] + struct.pack("!H", _checksum(pseudo + datagram)) + datagram[8:]
+
+
 class PacketSocket:
     """Sends frames on a link of a namespace, and receives what comes in there."""
 

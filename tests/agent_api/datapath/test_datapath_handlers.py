@@ -177,7 +177,7 @@ class TestReports:
         "seconds": 0.25,
         "problems": {"5": "no bridge"},
         "missing": {"5": ["tap1", "tap2"]},
-        "drops": {"5": {"spoofing": 3, "broadcast": 4}},
+        "drops": {"5": {"spoofing": 3, "broadcast": 4, "tunnel": 0}},
     }
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:
@@ -252,6 +252,7 @@ class TestReports:
             "contrail_agent_datapath_repaired_total 2.0",
             'contrail_agent_datapath_drops_total{reason="spoofing"} 2.0',
             'contrail_agent_datapath_drops_total{reason="broadcast"} 0.0',
+            'contrail_agent_datapath_drops_total{reason="tunnel"} 0.0',
         ):
             assert line in text.splitlines()
 

@@ -1,0 +1,64 @@
+"""Requests that carry out a plan: those to the filter, and those to the tables of a network's bridge and tunnels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cni_contrail.datapath import block_routes, bridge, filter_rules, tunnel_messages
+from cni_contrail.datapath.block_routes import NextHop
+from cni_contrail.datapath.entries import Behind, Source
+from cni_contrail.datapath.network_state import NetworkState, index_of
+from cni_contrail.datapath.plan import Plan
+from cni_contrail.link.addresses import add_address, remove_address
+from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.links import LinkRef
+from cni_contrail.link.message import NetlinkRequest
+
+
+def filter_requests(state: NetworkState, difference: Plan) -> Iterator[NetlinkRequest]:
+    """Requests to change elements of the filter, or to replace one that is not whole; one transaction."""
+    if state.has_filter:
+        add, remove = difference.add_sources, difference.remove_sources
+    else:
+        yield from filter_rules.replace_filter()
+        add, remove = difference.add_sources | (state.entries.sources - difference.remove_sources), frozenset[Source]()
+    yield from filter_rules.change_elements(
+        [filter_rules.element(each, index_of(each.link, state.indexes)) for each in sorted(add)],
+        [filter_rules.element(each, index_of(each.link, state.indexes)) for each in sorted(remove)],
+    )
+
+
+def table_requests(difference: Plan, state: NetworkState) -> Iterator[NetlinkRequest]:
+    """Requests to change addresses of the bridge, forwarding entries, neighbours and routes."""
+    refs = {name: LinkRef(name, index) for name, index in state.indexes.items()}
+    for address in sorted(difference.add_gateways):
+        yield add_address(BRIDGE, address)
+    yield from _forwarding_requests(difference, refs)
+    for neighbour, mac in difference.set_neighbours.items():
+        yield bridge.set_neighbour(neighbour, mac)
+    yield from _route_requests(difference, state)
+    for neighbour in sorted(difference.remove_neighbours):
+        yield bridge.remove_neighbour(neighbour)
+    for mac, link in difference.remove_forwarding.items():
+        yield bridge.remove_forwarding(mac, refs[link])
+    for link, mac in sorted(difference.remove_destinations):
+        yield tunnel_messages.remove_destination(mac, refs[link])
+    for address in sorted(difference.remove_gateways):
+        yield remove_address(BRIDGE, address)
+
+
+def _forwarding_requests(difference: Plan, refs: Mapping[str, LinkRef]) -> Iterator[NetlinkRequest]:
+    for (link, mac), node in difference.set_destinations.items():
+        bridged = difference.set_forwarding.get(mac) == link  # one message for both tables
+        yield tunnel_messages.set_destination(mac, refs[link], node, bridged=bridged)
+    for mac, link in difference.set_forwarding.items():
+        if Behind(link, mac) not in difference.set_destinations:
+            yield bridge.set_forwarding(mac, refs[link])
+
+
+def _route_requests(difference: Plan, state: NetworkState) -> Iterator[NetlinkRequest]:
+    for cidr, gateway in difference.set_routes.items():
+        to_node = block_routes.set_route if cidr in state.entries.routes else block_routes.add_route
+        yield to_node(BRIDGE, cidr, NextHop(gateway))
+    for cidr in sorted(difference.remove_routes):
+        yield block_routes.remove_route(cidr, BRIDGE.ifindex)
