@@ -39,7 +39,9 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
         client = await _connect(stack, store_settings, registry)
         store = KubernetesStore(client)
         stack.push_async_callback(store.close)
-        invalid = Gauge("contrail_agent_invalid_objects", "Invalid objects of this node, skipped.", registry=registry)
+        invalid = Gauge(
+            "contrail_agent_invalid_objects", "Invalid objects that this node reads, skipped.", registry=registry
+        )
         invalid.set_function(lambda: float(len(store.invalid_objects())))
         agent = NodeAgent(
             store=store,

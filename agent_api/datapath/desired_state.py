@@ -96,6 +96,18 @@ class DesiredState(_State, frozen=True, omit_defaults=True):
         """The number of plugged ports."""
         return len(self.routed) + sum(len(network.ports) for network in self.networks)
 
+    @property
+    def remote_count(self) -> int:
+        """The number of endpoints, blocks and single addresses of other nodes."""
+        routed = () if self.routed_network is None else self.routed_network.remotes
+        return len(routed) + sum(len(each.remotes) + len(each.remote_blocks) for each in self.networks)
+
+    @property
+    def incomplete_count(self) -> int:
+        """The number of networks of which slices may be missing."""
+        networks = (*self.networks, *(() if self.routed_network is None else (self.routed_network,)))
+        return sum(not network.complete for network in networks)
+
 
 class Computation(NamedTuple):
     """The desired state, its networks' names by VNI, and those of the networks left out because they share a VNI."""

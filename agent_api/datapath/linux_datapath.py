@@ -119,7 +119,8 @@ class LinuxDatapath:
     def report(self, report: DatapathReport) -> None:
         """Makes the report the latest one."""
         self.reports.add(report)
-        self._programmed = self.feed.complete_in(report.version) or self._programmed
+        complete = self.feed.complete_in(report.version)
+        self._programmed = self._programmed if complete is None else complete
         self._virtual_machines.recheck()
 
     def incomplete_reason(self, virtual_machine: VirtualMachine) -> str | None:

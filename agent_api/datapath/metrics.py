@@ -38,6 +38,8 @@ class DatapathMetrics(Collector):
         age = self._reports.age
         yield GaugeMetricFamily("contrail_agent_datapath_networks", "Networks to program.", len(state.networks))
         yield GaugeMetricFamily("contrail_agent_datapath_ports", "Ports to program.", state.port_count)
+        yield GaugeMetricFamily("contrail_agent_datapath_remotes", "Endpoints of other nodes.", state.remote_count)
+        yield GaugeMetricFamily("contrail_agent_datapath_incomplete", "Incomplete networks.", state.incomplete_count)
         yield GaugeMetricFamily("contrail_agent_datapath_missing_ports", "Ports without their link.", missing)
         yield GaugeMetricFamily("contrail_agent_datapath_problems", "Networks with a problem.", problems)
         yield GaugeMetricFamily("contrail_agent_datapath_resync_seconds", "Duration of the last resync.", seconds)

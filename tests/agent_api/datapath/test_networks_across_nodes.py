@@ -92,6 +92,10 @@ async def test_what_other_nodes_have_is_served(store: SqliteStore, linux: Served
     await store.put_virtual_machine(POD)
     state = await complete(linux)
     assert state["tunnel"] == {"addresses": ["192.0.2.1"], "port": 4789}
+    async with linux.unix.get("/metrics") as answer:
+        metrics = await answer.text()
+    assert "contrail_agent_datapath_remotes 2.0" in metrics
+    assert "contrail_agent_datapath_incomplete 0.0" in metrics
     assert state["nodes"] == [{"name": "other", "addresses": ["192.0.2.2"]}]
     assert state["networks"][0]["remotes"] == [
         {"mac": "02:00:00:00:00:07", "addresses": ["10.1.1.7"], "tunnel": "192.0.2.2"}
