@@ -19,6 +19,9 @@ from tests.support.real_apiserver.process import ServerProcess
 BINARIES = "KUBEBUILDER_ASSETS"
 """Environment variable with the folder of kube-apiserver and etcd; `scripts/e2e` sets it."""
 
+SERVICE_SUBNETS = ("10.96.0.0/16", "fd00:96::/112")
+"""Where the addresses of Services are from."""
+
 _ADMIN = "admin"
 _AUDITED = {
     "apiVersion": "audit.k8s.io/v1",
@@ -138,7 +141,7 @@ class ApiServer(ServerProcess):
             "service-account-issuer": "https://kubernetes.default.svc",
             "service-account-key-file": key,
             "service-account-signing-key-file": key,
-            "service-cluster-ip-range": "10.96.0.0/16",
+            "service-cluster-ip-range": ",".join(SERVICE_SUBNETS),
             "token-auth-file": tokens,
             "authorization-mode": "RBAC",
             "disable-admission-plugins": "ServiceAccount",  # it waits for objects of a controller, and none runs
