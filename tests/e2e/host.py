@@ -80,7 +80,7 @@ def _first_process(net: Netns) -> Iterator[int]:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n", "the host did not start; see standard error"
-            (pid,) = _children(process.pid)
+            (pid,) = children(process.pid)
             yield pid
         finally:
             _kill(process)
@@ -89,13 +89,14 @@ def _first_process(net: Netns) -> Iterator[int]:
 def _kill(process: subprocess.Popen[str]) -> None:
     """Kills `unshare` and with it the first process, whose exit the kernel reports after all other processes ended."""
     with contextlib.ExitStack() as opened:
-        first = [opened.enter_context(open(os.pidfd_open(pid), "rb")) for pid in _children(process.pid)]
+        first = [opened.enter_context(open(os.pidfd_open(pid), "rb")) for pid in children(process.pid)]
         process.kill()
         for ended in first:
             assert select.select([ended], [], [], _END_TIMEOUT)[0], "timed out: the host does not end"
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Process IDs of the children of a process's first thread."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 

@@ -21,6 +21,22 @@ def _setns(fd: int) -> None:
         raise OSError(ctypes.get_errno(), "setns")
 
 
+@contextlib.contextmanager
+def inside(path: str) -> Iterator[None]:
+    """Moves the current thread into a network namespace; the thread must not await anything inside."""
+    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    target = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _setns(target)
+        try:
+            yield
+        finally:
+            _setns(own)
+    finally:
+        os.close(own)
+        os.close(target)
+
+
 class Netns:
     """A named network namespace under /run/netns, with its loopback up."""
 
@@ -43,20 +59,9 @@ class Netns:
             ["nsenter", f"--net={self.path}", "--", *command], capture_output=True, text=True, check=False, **kwargs
         )
 
-    @contextlib.contextmanager
-    def inside(self) -> Iterator[None]:
+    def inside(self) -> contextlib.AbstractContextManager[None]:
         """Moves the current thread into the namespace; the thread must not await anything inside."""
-        own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-        target = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            _setns(target)
-            try:
-                yield
-            finally:
-                _setns(own)
-        finally:
-            os.close(own)
-            os.close(target)
+        return inside(self.path)
 
     def links(self) -> list[str]:
         """Names of its links by index, without the loopback."""
