@@ -9,6 +9,7 @@ import pytest
 
 from cni_contrail.datapath.desired import Network, RemoteBlock, RemoteEndpoint, Underlay
 from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS
+from cni_contrail.datapath.purge import purge
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from tests.support import frames
 from tests.support.echo import reaches
@@ -246,6 +247,18 @@ def test_a_changed_tunnel_address_is_followed(cluster: Cluster, pair: Pair) -> N
     assert node.networks.run(RED, "ip", "-o", "link", "show", "vx0").split(":")[0] == before
 
 
+def test_a_changed_tunnel_address_is_followed_while_the_node_keeps_the_old_one(cluster: Cluster, pair: Pair) -> None:
+    node = pair[0].node
+    assert reaches(pair[0].namespace, pair[1].ipv4)
+    node.namespace.ip("address", "add", "192.0.2.101/24", "dev", "eth0")
+    node.addresses = ("192.0.2.101", *node.addresses[1:])
+    cluster.sync()
+    with Capture(cluster, node) as capture:
+        capture.tunnelled()
+        assert reaches(pair[0].namespace, pair[1].ipv4)
+        assert all(socket.inet_aton("192.0.2.101") in frame[:34] for frame in capture.tunnelled())
+
+
 def test_a_stale_endpoint_is_removed_only_when_the_list_has_been_complete_for_a_while(
     cluster: Cluster, pair: Pair
 ) -> None:
@@ -426,6 +439,41 @@ def test_blocks_of_other_nodes_are_routed_in_the_networks_namespace(cluster: Clu
     )
     assert first.node.reconcile([network], cluster.underlay(first.node)).changes[RED] == 1
     connected(pair)
+
+
+def test_a_network_with_an_uplink_routes_to_blocks_of_other_nodes(cluster: Cluster, pair: Pair) -> None:
+    """Rules of the uplink drop what they do not know, so they know packets between pods."""
+    first, second = pair
+    for pod, other in (pair, (second, first)):
+        blocks = tuple(
+            RemoteBlock(f"{address}/{128 if ':' in address else 32}", other.node.tunnel)
+            for address in other.port.addresses
+        )
+        network = cluster.network(pod.node, RED)._replace(remotes=(), blocks=blocks, snat=True)
+        cluster.clock.advance(STALE_SECONDS)
+        for _ in range(2):
+            assert not pod.node.reconcile([network], cluster.underlay(pod.node)).problems
+            cluster.clock.advance(STALE_SECONDS)
+        for gateway, subnet in zip(GATEWAYS, ("10.7.0.0/24", "fd07::/64"), strict=True):
+            pod.namespace.ip("route", "delete", subnet, "dev", "eth0")
+            pod.namespace.ip("route", "add", f"{gateway.address}", "dev", "eth0")
+            pod.namespace.ip("route", "add", subnet, "via", gateway.address, "dev", "eth0")
+        pod.namespace.ip("neighbour", "flush", "dev", "eth0")
+    assert second.port.mac not in first.node.networks.run(RED, "bridge", "fdb")
+    connected(pair)
+
+
+def test_a_purge_leaves_nothing(cluster: Cluster, pair: Pair) -> None:
+    node = pair[0].node
+    with node.namespace.inside():
+        assert purge(node.networks.namespaces, with_ports=False).kept == {RED: (pair[0].port.link,)}
+    connected(pair)
+    with node.namespace.inside():
+        purged = purge(node.networks.namespaces, with_ports=True)
+    assert purged.removed == {RED: (pair[0].port.link,), INDEX_0: ()}
+    assert not purged.problems
+    assert node.run("nft", "list", "ruleset") == ""
+    assert node.networks.namespaces.existing() == set()
 
 
 def objects(cluster: Cluster) -> list[str]:
