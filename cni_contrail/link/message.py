@@ -74,11 +74,12 @@ def nested(kind: int, *attributes: bytes) -> bytes:
 def attributes(data: bytes) -> dict[int, bytes]:
     """Parses a sequence of attributes: type to value."""
     found = {}
-    position = 0
-    while position + _ATTRIBUTE.size <= len(data):
-        length, kind = _ATTRIBUTE.unpack_from(data, position)
-        found[kind & ~_NESTED] = data[position + _ATTRIBUTE.size : position + length]
-        position += padded(max(length, _ATTRIBUTE.size))  # a malformed length must not stop the loop from advancing
+    position, last = 0, len(data) - _ATTRIBUTE.size
+    unpack = _ATTRIBUTE.unpack_from  # a dump has tens of thousands of them
+    while position <= last:
+        length, kind = unpack(data, position)
+        found[kind & ~_NESTED] = data[position + 4 : position + length]
+        position += (length + 3) & ~3 if length > 4 else 4  # a malformed length must not stop the loop from advancing
     return found
 
 
