@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from cni_contrail.datapath.namespaces import Namespaces
+
 
 class ExecutionContext:
     """Context in the entry point, where each call is a process of its own."""
@@ -45,6 +47,12 @@ class ExecutionContext:
     def agent(self, settings: Settings) -> AgentClient:
         """The agent of this node."""
         return agent_client(settings)
+
+    def namespaces(self, directory: str) -> Namespaces:
+        """The namespaces of networks below the directory, for an ADD."""
+        from cni_contrail.datapath.namespaces import Namespaces  # only where a datapath is
+
+        return Namespaces(directory)
 
     def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 - overrides use it
         """A timed part of a call: `list`, `make`, `plug`, `remove` or `tell`. The daemon measures and limits phases."""

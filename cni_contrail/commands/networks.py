@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.datapath.attachment import connect_ports, held_networks
 from cni_contrail.datapath.desired import LocalPort, Network, RoutedPort
-from cni_contrail.datapath.namespaces import Namespaces, vni_of
+from cni_contrail.datapath.namespaces import vni_of
 from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.link.make import make_interfaces
 from cni_contrail.link.plan import InterfacePlan
@@ -20,7 +20,8 @@ def make_in_networks(node: NodeServices, netns: int, plans: Sequence[InterfacePl
     """
     settings = node.settings
     networks = _networks_of(plans)
-    with held_networks(networks, Namespaces(settings.netns_dir), sysctl_dir=settings.sysctl_dir) as held:
+    namespaces = node.context.namespaces(settings.netns_dir)
+    with held_networks(networks, namespaces, sysctl_dir=settings.sysctl_dir) as held:
         with node.phase("make"):
             sandbox_id = make_interfaces(netns, plans, sysctl_dir=settings.sysctl_dir, networks=held)
         with node.phase("connect"):

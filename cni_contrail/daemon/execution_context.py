@@ -9,12 +9,18 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from cni_contrail.daemon.configuration import DaemonConfiguration
+from cni_contrail.daemon.errors import DaemonError
 from cni_contrail.daemon.metrics import MeasuredCall, Metrics
 from cni_contrail.daemon.protocol import ShimRequest
 from cni_contrail.daemon.shim_connection import ShimConnection
+from cni_contrail.datapath.held_namespaces import HeldNamespaces
+from cni_contrail.datapath.mount_propagation import is_slave
+from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.deadline import Interruption
 from cni_contrail.errors import TryAgainError
 from cni_contrail.execution_context import ExecutionContext
+from cni_contrail.link.errors import NetnsError
+from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.log import Log
 from cni_contrail.plugin import CommandOutput
 from cni_contrail.sandbox import Sandbox
@@ -34,11 +40,17 @@ class DaemonContext(ExecutionContext):
         self.metrics = Metrics()
         self.maintained_state_dir = ""
         self._limits = {phase: threading.BoundedSemaphore(number) for phase, number in _CONCURRENCY.items()}
+        self.held_namespaces = _held_namespaces()
 
     @property
     def node_settings(self) -> Mapping[str, Any]:
         """Settings of the daemon's configuration."""
         return self._settings
+
+    def namespaces(self, directory: str) -> Namespaces:
+        """The namespaces of networks below the directory, for the daemon's own work."""
+        held = self.held_namespaces
+        return held if held is not None and directory == held.directory else Namespaces(directory)
 
     def maintains(self, state_dir: str) -> bool:
         """Whether the daemon's maintenance covers the directory, and not only a network configuration names it."""
@@ -51,6 +63,14 @@ class DaemonContext(ExecutionContext):
     def limit(self, phase: str) -> AbstractContextManager[object]:
         """Limits concurrent calls in a phase of kernel work; other phases have no limit."""
         return self._limits.get(phase) or _NO_LIMIT
+
+
+def _held_namespaces() -> HeldNamespaces | None:
+    """Returns the namespaces of networks if mounts of this process do not reach the host, otherwise None."""
+    try:
+        return HeldNamespaces(DIRECTORY) if is_slave(DIRECTORY) else None  # the shim pins in this directory only
+    except NetnsError as error:
+        raise DaemonError(str(error)) from error
 
 
 class CallContext(ExecutionContext):
@@ -83,6 +103,13 @@ class CallContext(ExecutionContext):
     def maintains(self, state_dir: str) -> bool:
         """Whether the daemon's maintenance covers the directory."""
         return self._daemon.maintains(state_dir)
+
+    def namespaces(self, directory: str) -> Namespaces:
+        """The namespaces of networks below the directory, pinned by the shim where the daemon cannot."""
+        namespaces = self._daemon.namespaces(directory)
+        if isinstance(namespaces, HeldNamespaces):
+            return namespaces.pinned_by(self._connection.pin)
+        return namespaces
 
     def make_log(self, path: str = "", level: str = "info") -> Log:
         """Returns a log in the daemon's format."""

@@ -21,11 +21,11 @@ from cni_contrail.daemon.maintenance import Maintenance
 from cni_contrail.daemon.receiver import Receiver
 from cni_contrail.daemon.status_server import status_server
 from cni_contrail.daemon.workers import Workers
-from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError
 from cni_contrail.follower.follower import Follower
+from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.log import Log
 from cni_contrail.settings import node_settings
 from contrail_service.file_limit import raise_file_limit
@@ -67,6 +67,8 @@ class Daemon:
             self._workers.start()
             receiver.start()
             log.info(f"contrail-cnid is serving at {self._configuration.socket}")
+            if self._context.held_namespaces is not None:
+                log.info(_who_pins(self._node().settings.netns_dir))
             signal.sigwait(_STOP)
             self._handler.adds.close("the node daemon is stopping")
             receiver.stop()
@@ -82,7 +84,7 @@ class Daemon:
         settings = self._node().settings
         if not settings.agent_socket:
             return
-        reconciler = NodeReconciler(Namespaces(settings.netns_dir), sysctl_dir=settings.sysctl_dir)
+        reconciler = NodeReconciler(self._context.namespaces(settings.netns_dir), sysctl_dir=settings.sysctl_dir)
         self._follower = Follower(agent_client(settings).endpoint, reconciler, log)
         self._follower.start()
 
@@ -104,3 +106,10 @@ class Daemon:
         except PluginError as error:
             return error.message
         return ""
+
+
+def _who_pins(netns_dir: str) -> str:
+    """Describes what happens to namespaces of networks where mounts of this process do not reach the host."""
+    if netns_dir == DIRECTORY:
+        return "mounts of this process do not reach the host: shims bind the namespaces of networks there"
+    return f"networks may go with this process: its mounts do not reach the host, and netns-dir is not {DIRECTORY}"

@@ -7,6 +7,8 @@ big-endian.
    byte, SCM_RIGHTS; above: opening it failed with this errno; -1: no CNI_NETNS), length of the environment u32, length
    of the input u32. Then `KEY=VALUE` and a zero byte for each `CNI_...` variable, then standard input.
 2. Daemon: the byte 1, the acknowledgement, as soon as it has read the whole request, within 2 s, before any work.
+   During an ADD it may then ask to pin a namespace of a network on the host, any number of times: 2 u32, length of the
+   name u32, the name `contrail-<vni>`; the descriptor comes with the first byte. Shim: 0 u32, or the errno.
 3. Daemon: the response: exit status u32, length u32, and the bytes for standard output.
 4. Shim: the byte 1, the receipt, when it has written them. If it ends without, its runtime has no response. The daemon
    waits 2 s for the receipt.
@@ -27,7 +29,7 @@ from cni_contrail.daemon.errors import ProtocolError
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.protocol.netconf import LARGEST_CONFIG
 
-VERSION = 1
+VERSION = 2
 ACKNOWLEDGEMENT = b"\1"
 RECEIPT = b"\1"
 LARGEST_ENVIRONMENT = 64 * 1024
@@ -36,6 +38,8 @@ _MAGIC = b"cnid"
 _OPENING = struct.Struct("!4sH")
 _HEADER = struct.Struct("!4sHHiII")
 _RESPONSE = struct.Struct("!II")
+_PIN = 2  # in place of an exit status
+PIN_REPLY = struct.Struct("!I")
 _NO_NETNS = -1
 
 
@@ -83,6 +87,11 @@ def parse_request(received: bytes | bytearray, *, has_descriptor: bool) -> ShimR
 def encode_response(status: int, output: bytes) -> bytes:
     """Returns the bytes of a response."""
     return _RESPONSE.pack(status, len(output)) + output
+
+
+def encode_pin(name: str) -> bytes:
+    """Returns the bytes that ask to pin a namespace."""
+    return _RESPONSE.pack(_PIN, len(name)) + name.encode()
 
 
 def _check_opening(received: bytes | bytearray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import socket
@@ -13,12 +14,16 @@ from cni_contrail.daemon.errors import NoRequestError, ProtocolError
 from cni_contrail.daemon.protocol import (
     ACKNOWLEDGEMENT,
     LARGEST_ENVIRONMENT,
+    PIN_REPLY,
     RECEIPT,
     ShimRequest,
+    encode_pin,
     encode_response,
     parse_request,
 )
 from cni_contrail.deadline import Deadline
+from cni_contrail.errors import TryAgainError
+from cni_contrail.link.errors import NetnsError, NotReadyError
 
 _CREDENTIALS = struct.Struct("@iII")  # struct ucred: process, user, group
 _NO_WAIT = int(socket.MSG_DONTWAIT)  # integers: combining members of an enumeration takes longer than the system call
@@ -26,6 +31,7 @@ _NO_WAIT_CLOEXEC = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
 _ONE_DESCRIPTOR = socket.CMSG_LEN(struct.calcsize("i"))
 _READ_SIZE = 64 * 1024  # bytes; most requests have less than 1 KiB
 _RECEIPT_TIMEOUT = 2.0  # seconds
+_PIN_TIMEOUT = 5.0  # the shim waits 3 s for the lock of the directory
 
 
 class ShimConnection:
@@ -77,6 +83,27 @@ class ShimConnection:
         """Sends the acknowledgement without waiting; a shim that is gone is noticed later."""
         with contextlib.suppress(OSError):
             self._send_available(ACKNOWLEDGEMENT)
+
+    def pin(self, name: str, netns: int) -> None:
+        """Has the shim bind a network's namespace on the host, unless one is bound there already.
+
+        Raises NetnsError, NotReadyError if the directory is locked, or `TryAgainError` if the shim is gone.
+        """
+        try:
+            socket.send_fds(self._connection, [encode_pin(name)], [netns])
+            Deadline(_PIN_TIMEOUT).wait_readable(self.fileno())
+            reply = self._connection.recv(PIN_REPLY.size, _NO_WAIT)
+        except TimeoutError as error:
+            raise NotReadyError(f"network namespace {name}: not bound by the shim within {_PIN_TIMEOUT:g} s") from error
+        except OSError as error:
+            raise TryAgainError(f"the runtime closed the connection: {error.strerror}") from error
+        if len(reply) < PIN_REPLY.size:
+            raise TryAgainError("the runtime closed the connection")
+        (number,) = PIN_REPLY.unpack(reply)
+        if number == errno.EWOULDBLOCK:
+            raise NotReadyError(f"network namespace {name}: its directory is locked by another process")
+        if number:
+            raise NetnsError(f"network namespace {name}: cannot be bound by the shim: {os.strerror(number)}")
 
     def respond(self, status: int, output: bytes) -> bool:
         """Sends the response; returns False if the connection failed before the receipt.

@@ -1,7 +1,8 @@
 """Network namespaces of virtual networks: `contrail-<vni>` below /run/netns, where `ip netns` finds them, too.
 
 A namespace lives as long as something holds it. Here that is a bind mount, so it outlives the process that created it;
-the name says whose it is, and no other state is kept. The process must be in the host's mount namespace.
+the name says whose it is, and no other state is kept. To create one, the process must be in the host's mount namespace
+(`held_namespaces` is for all others); to delete one, it need only see the directory.
 
 Not promised: that a namespace has a bridge or a filter; the reconciler gives it both.
 """
@@ -9,23 +10,28 @@ Not promised: that a namespace has a bridge or a filter; the reconciler gives it
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
+from cni_contrail.datapath.system_calls import (
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    MNT_DETACH,
+    MS_BIND,
+    MS_PRIVATE,
+    MS_REC,
+    MS_SHARED,
+    system_call,
+)
 from cni_contrail.deadline import Deadline
 from cni_contrail.link.errors import NetnsError, NotReadyError
 from cni_contrail.link.host_side import DIRECTORY, network_namespaces
-from cni_contrail.link.netns import open_netns
+from cni_contrail.link.netns import is_netns, open_netns, open_own_netns
 
-_MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SHARED = 0x1000, 0x4000, 0x40000, 0x100000
-_MNT_DETACH = 2
-_CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
 _VOLATILE = "/run"
-_OWN = "/proc/thread-self/ns/net"
 _LOCK_TIMEOUT = 5.0  # seconds; each owner needs milliseconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 
@@ -47,15 +53,15 @@ class Namespaces:
     """
 
     def __init__(self, directory: str = DIRECTORY) -> None:
-        self._directory = directory
+        self.directory = directory
 
     def path(self, vni: int) -> str:
         """Returns where a network's namespace is, or will be."""
-        return f"{self._directory}/{name_of(vni)}"
+        return f"{self.directory}/{name_of(vni)}"
 
     def existing(self) -> set[int]:
         """Returns the numbers of the networks that have a namespace, or a leftover of one."""
-        return {vni_of(name) for name in network_namespaces(self._directory)}
+        return {vni_of(name) for name in network_namespaces(self.directory)}
 
     def open(self, vni: int) -> int:
         """Returns a descriptor of the network's namespace, which the caller closes; creates it if needed."""
@@ -74,12 +80,15 @@ class Namespaces:
             return False
 
     def delete(self, vni: int) -> None:
-        """Removes the mount; the namespace goes with its last user. Idempotent."""
+        """Removes the mount; the namespace goes with its last user. Idempotent.
+
+        The kernel removes the mounts of other mount namespaces with the file, so this also works in a container.
+        """
         path = self.path(vni)
         if not os.path.lexists(path):
             return
         with self._locked_directory():
-            _call("umount2", path, _MNT_DETACH, ignore=(errno.EINVAL, errno.ENOENT))
+            system_call("umount2", path, MNT_DETACH, ignore=(errno.EINVAL, errno.ENOENT))
             try:
                 os.unlink(path)
             except FileNotFoundError:
@@ -89,29 +98,33 @@ class Namespaces:
 
     def _create(self, vni: int) -> None:
         path = self.path(vni)
-        os.makedirs(self._directory, mode=0o755, exist_ok=True)
+        os.makedirs(self.directory, mode=0o755, exist_ok=True)
         with self._locked_directory():
-            if _is_namespace(path):  # created by another process meanwhile
+            if is_netns(path):  # created by another process meanwhile
                 return
             self._share_directory()
             try:
                 os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o444))
             except OSError as error:
                 raise NetnsError(f"{path}: cannot create: {error.strerror}") from error
-            _in_new_namespace(lambda: _call("mount", _OWN, path, "none", _MS_BIND, None))
+            netns = new_namespace()
+            try:
+                system_call("mount", f"/proc/self/fd/{netns}", path, "none", MS_BIND, None)
+            finally:
+                os.close(netns)
 
     @contextlib.contextmanager
     def _locked_directory(self) -> Iterator[None]:
         try:
-            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise NetnsError(f"{self._directory}: cannot open: {error.strerror}") from error
+            raise NetnsError(f"{self.directory}: cannot open: {error.strerror}") from error
         try:
             for _ in Deadline(_LOCK_TIMEOUT).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
                 if try_lock(directory, fcntl.LOCK_EX):
                     break
             else:
-                raise NotReadyError(f"{self._directory}: locked by another process for over {_LOCK_TIMEOUT:g} s")
+                raise NotReadyError(f"{self.directory}: locked by another process for over {_LOCK_TIMEOUT:g} s")
             yield
         finally:
             os.close(directory)
@@ -119,10 +132,10 @@ class Namespaces:
     def _share_directory(self) -> None:
         """Makes the directory a shared mount, so that a namespace that is removed goes in every mount namespace."""
         try:
-            _call("mount", "", self._directory, "none", _MS_SHARED | _MS_REC, None)
+            system_call("mount", "", self.directory, "none", MS_SHARED | MS_REC, None)
         except NetnsError:  # no mount of its own yet
-            _call("mount", self._directory, self._directory, "none", _MS_BIND | _MS_REC, None)
-            _call("mount", "", self._directory, "none", _MS_SHARED | _MS_REC, None)
+            system_call("mount", self.directory, self.directory, "none", MS_BIND | MS_REC, None)
+            system_call("mount", "", self.directory, "none", MS_SHARED | MS_REC, None)
 
 
 def try_lock(descriptor: int, operation: int) -> bool:
@@ -140,42 +153,32 @@ def enter_private_namespaces() -> str:
     Returns an empty directory for namespaces of networks, which only this thread and its children see. Raises
     NetnsError.
     """
-    _call("unshare", _CLONE_NEWNET | _CLONE_NEWNS)
-    _call("mount", "", "/", "none", _MS_PRIVATE | _MS_REC, None)
-    _call("mount", "none", _VOLATILE, "tmpfs", 0, None)
+    system_call("unshare", CLONE_NEWNET | CLONE_NEWNS)
+    system_call("mount", "", "/", "none", MS_PRIVATE | MS_REC, None)
+    system_call("mount", "none", _VOLATILE, "tmpfs", 0, None)
     return f"{_VOLATILE}/netns"
 
 
-def _is_namespace(path: str) -> bool:
-    try:
-        os.close(open_netns(path))
-    except NetnsError:
-        return False
-    return True
+def new_namespace() -> int:
+    """Creates a network namespace and returns its descriptor, which the caller closes. Raises NetnsError.
 
-
-def _in_new_namespace(work: Callable[[], None]) -> None:
-    """Runs `work` in a new network namespace, in a thread of its own, which ends in it."""
+    A thread of its own enters it, and ends there.
+    """
+    created: list[int] = []
     errors: list[NetnsError] = []
 
     def run() -> None:
         try:
-            _call("unshare", _CLONE_NEWNET)
-            work()
+            system_call("unshare", CLONE_NEWNET)
+            created.append(open_own_netns())
         except NetnsError as error:
             errors.append(error)
+        except OSError as error:
+            errors.append(NetnsError(f"new network namespace: cannot open: {error.strerror}"))
 
     thread = threading.Thread(target=run, name="new-netns")
     thread.start()
     thread.join()
     if errors:
         raise errors[0]
-
-
-def _call(function: str, *arguments: str | int | None, ignore: tuple[int, ...] = ()) -> None:
-    """Calls a function of the C library; raises NetnsError."""
-    encoded = [os.fsencode(each) if isinstance(each, str) else each for each in arguments]
-    library = ctypes.CDLL(None, use_errno=True)
-    if getattr(library, function)(*encoded) != 0 and (number := ctypes.get_errno()) not in ignore:
-        shown = " ".join(str(each) for each in arguments if isinstance(each, str) and each)
-        raise NetnsError(f"{function} {shown}".rstrip() + f": {os.strerror(number)}")
+    return created[0]

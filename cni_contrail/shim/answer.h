@@ -1,4 +1,4 @@
-/* The daemon's answer: the result of the call. */
+/* The daemon's answer: its requests to pin namespaces, and the result of the call. */
 #ifndef ANSWER_H
 #define ANSWER_H
 
@@ -9,7 +9,7 @@ struct answer {
     const char *output;
 };
 
-/* Waits for the answer. */
+/* Does what the daemon asks for, until it sends the result. */
 struct answer read_answer(int daemon);
 
 #endif

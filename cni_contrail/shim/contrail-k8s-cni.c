@@ -2,9 +2,10 @@
  * contrail-k8s-cni: native shim, forwards one CNI call to the node daemon contrail-cnid and prints its response.
  *
  * A runtime starts a process per call. This one starts in a tenth of a millisecond, needs no library and no
- * interpreter on the node, and opens CNI_NETNS where the runtime's paths are valid, so the daemon can run in a
- * container. It handles only what the daemon cannot: VERSION, which runtimes call while no daemon runs, and errors
- * when the daemon is missing, hangs, restarts in the middle of a call, or sends an invalid response.
+ * interpreter on the node, and runs where the runtime does: it opens CNI_NETNS, and pins namespaces of networks, so
+ * the daemon can run in a container. Otherwise it handles only what the daemon cannot: VERSION, which runtimes call
+ * while no daemon runs, and errors when the daemon is missing, hangs, restarts in the middle of a call, or sends an
+ * invalid response.
  *
  * All memory is static; the kernel provides only the pages that are used. Every wait has a deadline.
  */

@@ -6,6 +6,9 @@
  *                    netns: 0 (a descriptor comes with the first byte), an errno (opening failed), -1 (no CNI_NETNS)
  *   from the daemon  0x01 when it has read the whole request, within ACKNOWLEDGE_SECONDS of connecting. It has not
  *                    begun the call before that: if the connection is lost, the request is repeated
+ *   from the daemon  during ADD, any number of times: PIN u32, name size u32, name; the descriptor of a network
+ *                    namespace comes with the first byte (see pin.h)
+ *   to the daemon    for each of them: 0, or the errno with which it failed, u32
  *   from the daemon  exit status u32 (0 or 1), output size u32, output, within ANSWER_SECONDS of the acknowledgement
  *   to the daemon    0x01 when all output is written: if we exit without sending it, the daemon rolls an ADD back
  */
@@ -14,7 +17,7 @@
 
 #include <stdint.h>
 
-#define PROTOCOL_VERSION 1
+#define PROTOCOL_VERSION 2
 #define ENVIRONMENT_LIMIT 65536
 #define INPUT_LIMIT 1048576
 #define OUTPUT_LIMIT 1048576
@@ -22,6 +25,8 @@
 #ifndef ANSWER_SECONDS /* tests build with a shorter timeout */
 #define ANSWER_SECONDS 120
 #endif
+
+#define PIN 2 /* in place of an exit status */
 
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)

@@ -23,12 +23,15 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 class Host:
-    """A running temporary host. `net` is its network namespace, which has the host ends of interfaces."""
+    """A running temporary host. `net` is its network namespace, which has the host ends of interfaces.
+
+    A command with the prefix `enter` runs on the host.
+    """
 
     def __init__(self, net: Netns, first_process: int) -> None:
         self.net = net
         self.root = Path(f"/proc/{first_process}/root")
-        self._enter = ("nsenter", f"--target={first_process}", "--mount", "--pid", "--net", "--")
+        self.enter = ("nsenter", f"--target={first_process}", "--mount", "--pid", "--net", "--")
 
     @property
     def cgroup(self) -> str:
@@ -41,13 +44,13 @@ class Host:
 
     def start(self, *command: str, **options: Any) -> subprocess.Popen[str]:
         """Starts a command on the host."""
-        return subprocess.Popen([*self._enter, *command], text=True, **options)
+        return subprocess.Popen([*self.enter, *command], text=True, **options)
 
     def call(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Runs a command with `variables` added to the environment; returns the completed process."""
         environment = (f"{name}={value}" for name, value in variables.items())
         return subprocess.run(
-            [*self._enter, "env", *environment, *command], capture_output=True, text=True, check=False, timeout=90
+            [*self.enter, "env", *environment, *command], capture_output=True, text=True, check=False, timeout=90
         )
 
     def run(self, *command: str, **variables: str) -> str:

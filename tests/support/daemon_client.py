@@ -95,7 +95,7 @@ def request(
     *,
     netns: int = 0,
     magic: bytes = b"cnid",
-    version: int = 1,
+    version: int = 2,
 ) -> bytes:
     """The bytes of a request."""
     pairs = b"".join(os.fsencode(f"{key}={value}") + b"\0" for key, value in environment.items())

@@ -31,7 +31,7 @@ def test_a_version_mismatch_names_both_versions(path: str) -> None:
         client.send(request(STATUS, b"x" * 100_000, version=7, netns=-1))
         client.acknowledged()
         message = error(client.answered(), 107)
-    assert message == "protocol mismatch: the shim has version 7, the daemon version 1"
+    assert message == "protocol mismatch: the shim has version 7, the daemon version 2"
 
 
 @pytest.mark.parametrize("sizes", [(64 * 1024 + 1, 0), (0, 1024 * 1024 + 1)])

@@ -237,7 +237,7 @@ class TestInvalidResponse:
     def test_a_response_truncated_at_any_byte(self, shim: Shim, daemon: ScriptedDaemon, length: int) -> None:
         assert self.answered(shim, daemon, WHOLE[:length]) == (NONSENSE, "truncated response")
 
-    @pytest.mark.parametrize("status", [2, 7, 255, 256, 2**31, 2**32 - 1])
+    @pytest.mark.parametrize("status", [3, 7, 255, 256, 2**31, 2**32 - 1])
     def test_an_invalid_exit_status(self, shim: Shim, daemon: ScriptedDaemon, status: int) -> None:
         answer = ANSWER.pack(status, 2) + b"{}"
         assert self.answered(shim, daemon, answer) == (NONSENSE, "exit status is neither 0 nor 1")

@@ -37,7 +37,7 @@ def sandbox(make_netns: Callable[[str], Netns]) -> Netns:
 def test_environment_sandbox_and_input_are_forwarded(shim: Shim, daemon: ScriptedDaemon, sandbox: Netns) -> None:
     environment = {**ADD, "CNI_IFNAME": "eth0", "CNI_NETNS": sandbox.path, "CNI_ARGS": "", "PATH": "/bin", "CN": "x"}
     received = forwarded(shim, daemon, environment)
-    assert received.version == 1
+    assert received.version == 2
     assert received.netns == identity(sandbox.path)
     assert sorted(received.variables) == sorted(
         [b"CNI_COMMAND=ADD", b"CNI_IFNAME=eth0", f"CNI_NETNS={sandbox.path}".encode(), b"CNI_ARGS="]
