@@ -19,6 +19,7 @@ from cni_contrail.link.message import (
     NetlinkRequest,
     attribute,
     attributes,
+    first_attributes,
     nested,
 )
 from cni_contrail.link.named_tuple import NamedTuple
@@ -39,6 +40,7 @@ _IFLA_BR_MCAST_SNOOPING = 23
 _IFLA_BR_NF_CALL = (36, 37, 38)  # IPTABLES, IP6TABLES, ARPTABLES
 _IFLA_BRPORT_LEARNING, _IFLA_BRPORT_UNICAST_FLOOD = 8, 9
 _NDA_DST, _NDA_LLADDR, _NDA_MASTER = 1, 2, 9
+_ENTRY = frozenset((_NDA_DST, _NDA_LLADDR, _NDA_MASTER))
 _NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80
 _NTF_MASTER = 0x04
 _OFF, _ON = b"\0", b"\1"
@@ -165,7 +167,8 @@ def dump_neighbours() -> NetlinkRequest:
 def parse_neighbour(body: bytes) -> Neighbour | None:
     """Parses one answer; returns None for what is not an entry of ours: learned, local or not permanent."""
     family, index, state, _, _ = _NEIGHBOUR.unpack_from(body)
-    values = attributes(body[_NEIGHBOUR.size :])
+    # A MAC, and what it is found with: the rest of an entry is not read, as there are tens of thousands.
+    values = first_attributes(body, _NEIGHBOUR.size, _ENTRY, 2)
     mac = values.get(_NDA_LLADDR, b"").hex(":")
     if family == _AF_BRIDGE:
         if _NDA_MASTER in values:

@@ -7,7 +7,7 @@ every attribute is padded to 4 bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from cni_contrail.link.named_tuple import NamedTuple
 
@@ -80,6 +80,19 @@ def attributes(data: bytes) -> dict[int, bytes]:
         length, kind = unpack(data, position)
         found[kind & ~_NESTED] = data[position + 4 : position + length]
         position += (length + 3) & ~3 if length > 4 else 4  # a malformed length must not stop the loop from advancing
+    return found
+
+
+def first_attributes(data: bytes, position: int, wanted: Container[int], number: int) -> dict[int, bytes]:
+    """Parses attributes from a position on, until a `number` of the wanted types is found; others are left out."""
+    found: dict[int, bytes] = {}
+    last = len(data) - _ATTRIBUTE.size
+    unpack = _ATTRIBUTE.unpack_from
+    while position <= last and len(found) < number:
+        length, kind = unpack(data, position)
+        if kind in wanted:
+            found[kind] = data[position + 4 : position + length]
+        position += (length + 3) & ~3 if length > 4 else 4
     return found
 
 
