@@ -7,6 +7,7 @@ sysctls but for those of the network. `tests/e2e/container` has it in a real con
 import contextlib
 import itertools
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ import yaml
 from cni_contrail.datapath.namespaces import name_of
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from cni_contrail.deadline import Deadline
+from cni_contrail.link.netns import InNetns, open_netns
 from demo import echo
 from tests.e2e.host import Host, temporary_host
 from tests.support.plugin import Outcome, PodSandbox
@@ -66,6 +68,16 @@ class ContainerPod(NamedTuple):
     path: str
     addresses: tuple[str, ...]
 
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Moves the current thread into the sandbox."""
+        netns = open_netns(self.path)
+        try:
+            with InNetns(netns):
+                yield
+        finally:
+            os.close(netns)
+
     def reaches(self, other: "ContainerPod") -> bool:
         """Whether an echo request to each address of the other pod is answered."""
         return all(echo.reaches(self.path, each, timeout=5, interval=0.05) for each in other.addresses)
@@ -79,6 +91,7 @@ class DesiredNetworks:
         self._changed = threading.Condition()
         self._version = 0
         self._networks: Sequence[int] = ()
+        self._tunnel: dict[str, Any] = {}
         self._closed = False
 
     def set(self, *vnis: int) -> None:
@@ -86,6 +99,18 @@ class DesiredNetworks:
         with self._changed:
             self._version += 1
             self._networks = vnis
+            self._changed.notify_all()
+
+    def set_tunnel(self, address: str, remote: str) -> None:
+        """Serves the node's tunnel address, and in each network 10.1.1.200 at the node with the address `remote`."""
+        with self._changed:
+            self._version += 1
+            endpoint = {"mac": "02:00:00:00:01:c8", "addresses": ["10.1.1.200"], "tunnel": remote}
+            self._tunnel = {
+                "tunnel": {"addresses": [address], "port": 4789},
+                "nodes": [{"name": "other", "addresses": [remote]}],
+                "remotes": [endpoint],
+            }
             self._changed.notify_all()
 
     def await_report(self) -> Any:
@@ -111,11 +136,14 @@ class DesiredNetworks:
                 return Reply()
             known, wait = seen.query.get("version"), float(seen.query.get("wait", 0))
             self._changed.wait_for(lambda: self._closed or str(self._version) != known, wait)
-            networks = [
-                {"vni": vni, "mtu": 1400, "gateways": ["10.1.1.1/24"], "ports": [], "snat": False, "forwarding": False}
-                for vni in self._networks
-            ]
-            return Reply(200, {"version": str(self._version), "networks": networks, "routed": [], "masquerade": None})
+            return Reply(200, self._document())
+
+    def _document(self) -> Any:
+        tunnel = dict(self._tunnel)
+        network: dict[str, Any] = {"mtu": 1400, "gateways": ["10.1.1.1/24"], "ports": []}
+        network |= {"snat": False, "forwarding": False, "remotes": tunnel.pop("remotes", [])}
+        networks = [network | {"vni": vni} for vni in self._networks]
+        return {"version": str(self._version), "networks": networks, "routed": [], "masquerade": None, **tunnel}
 
     def _reported(self) -> bool:
         return bool(self.reports) and self.reports[-1]["version"] == str(self._version)

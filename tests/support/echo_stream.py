@@ -8,8 +8,8 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-
-from tests.support.netns import Netns
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 _SECONDS = 5.0  # that the last answers may take
 _SO_RCVBUFFORCE = 33  # beyond the limit of other users, so that answers survive a pause of the thread
@@ -17,10 +17,17 @@ _NUMBERS = 1 << 16  # a sequence number has 16 bits
 _identifiers = itertools.count(1)
 
 
+class Namespace(Protocol):
+    """A network namespace, such as a `Netns`."""
+
+    def inside(self) -> AbstractContextManager[None]:
+        """Moves the current thread into it."""
+
+
 class EchoStream:
     """Sends an echo request each `interval` seconds from a namespace, in a thread of its own."""
 
-    def __init__(self, namespace: Netns, address: str, *, interval: float = 0.001) -> None:
+    def __init__(self, namespace: Namespace, address: str, *, interval: float = 0.001) -> None:
         self._address, self._interval = address, interval
         self._request, self._answer, family, protocol = (
             (128, 129, socket.AF_INET6, socket.IPPROTO_ICMPV6)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cni_contrail.datapath.namespaces import name_of
 from tests.support.container_node import ContainerNode
+from tests.support.echo_stream import EchoStream
 
 
 def test_pods_of_a_network_reach_each_other(node: ContainerNode, vni: int) -> None:
@@ -20,6 +21,20 @@ def test_traffic_goes_on_without_the_daemon_and_its_mounts(node: ContainerNode, 
     node.kill_daemon()
     assert first.reaches(second)
     assert node.pins(vni) == [pinned]
+
+
+def test_no_packet_is_lost_while_the_daemon_is_replaced(node: ContainerNode, vni: int) -> None:
+    node.desired.set(vni)
+    first, second = node.add(vni), node.add(vni)
+    streams = [EchoStream(first, address) for address in second.addresses]
+    with streams[0].running(), streams[1].running():
+        for _ in range(3):
+            node.kill_daemon()
+            node.start_daemon()
+            node.desired.set(vni)
+            node.desired.await_report()
+    assert [stream.lost() for stream in streams] == [0, 0], [stream.gaps() for stream in streams]
+    assert min(stream.sent for stream in streams) > 100
 
 
 def test_the_next_daemon_joins_pods_to_the_same_network(node: ContainerNode, vni: int) -> None:
