@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.datapath.attachment import connect_ports, held_networks
-from cni_contrail.datapath.desired import LocalPort, Network, RoutedPort
+from cni_contrail.datapath.desired import PENDING, LocalPort, Network, RoutedPort
 from cni_contrail.datapath.namespaces import vni_of
 from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.link.make import make_interfaces
@@ -28,8 +28,8 @@ def make_in_networks(node: NodeServices, netns: int, plans: Sequence[InterfacePl
             for network, namespace in zip(networks, held.values(), strict=True):
                 connect_ports(namespace, network.ports)
             for port in _routed_ports(plans):
-                # Without masquerade if no port is there yet: only the reconciler knows what is outside.
-                connect_routed(port, None, sysctl_dir=settings.sysctl_dir)
+                # If no port is there yet, only the reconciler knows what is outside.
+                connect_routed(port, PENDING, sysctl_dir=settings.sysctl_dir)
     return sandbox_id
 
 

@@ -79,6 +79,11 @@ class Masquerade(NamedTuple):
     """Pods appear with the node's address outside the cluster. `excluded` are the networks (CIDRs) inside it."""
 
     excluded: tuple[str, ...]
+    is_known: bool = True
+
+
+PENDING = Masquerade((), is_known=False)
+"""Stands for a masquerade that is not known yet: no connection to the outside may begin."""
 
 
 class Routed(NamedTuple):

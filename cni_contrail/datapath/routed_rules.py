@@ -9,6 +9,9 @@ node does; of a routed port only those pass whose link and source address are an
 Chain `to_outside`, only with masquerade: new connections from a routed port to what is neither another port nor in an
 excluded network get the node's address.
 
+Chain `until_known` instead, while the masquerade is pending: new connections from a routed port to other links are
+dropped. Connection tracking remembers one that passed with the pod's address, and never translates it later.
+
 Comments of rules end in digests (`rule_texts`), so that a dump tells whether the table is whole.
 """
 
@@ -38,24 +41,23 @@ SPOOFED = "drop spoofed source"
 MODULES: Mapping[str, str] = {
     "create chain to_outside": "nft_chain_nat",
     "add a rule to chain to_outside (masquerade": "nft_masq",
+    "add a rule to chain until_known": "nft_ct",
     "add a rule": "nf_tables",
 }
 """Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
 
-_FROM_PORTS, _TO_OUTSIDE = "from_ports", "to_outside"
-_PREROUTING, _POSTROUTING = 0, 4  # NF_INET_...
-_RAW, _SOURCE_NAT = -300, 100  # NF_IP_PRI_RAW, NF_IP_PRI_NAT_SRC
+_FROM_PORTS, _TO_OUTSIDE, _UNTIL_KNOWN = "from_ports", "to_outside", "until_known"
+_PREROUTING, _FORWARD, _POSTROUTING = 0, 2, 4  # NF_INET_...
+_RAW, _FILTER, _SOURCE_NAT = -300, 0, 100  # NF_IP_PRI_RAW, NF_IP_PRI_FILTER, NF_IP_PRI_NAT_SRC
 _UNSPECIFIED = bytes(16)
 
 
 def rules(masquerade: Masquerade | None) -> list[RuleText]:
     """Returns all rules of the table; raises LinkError if an excluded network is malformed."""
-    found = [*_from_ports()]
     try:
-        found += [] if masquerade is None else _to_outside(masquerade)
+        return with_digests([*_from_ports(), *_beyond_ports(masquerade)])
     except ValueError as error:
         raise LinkError(f"masquerade: {error}") from error
-    return with_digests(found)
 
 
 def create_table(masquerade: Masquerade | None) -> list[NetlinkRequest]:
@@ -101,7 +103,9 @@ def _contents(masquerade: Masquerade | None) -> Iterator[NetlinkRequest]:
     for identifier, (name, key) in enumerate(SETS.items(), start=1):
         yield nft.new_set(TABLE, name, key, identifier)
     yield nft.new_chain(TABLE, _FROM_PORTS, hook=_PREROUTING, priority=_RAW, policy=nft.ACCEPT)
-    if masquerade is not None:
+    if masquerade is not None and not masquerade.is_known:
+        yield nft.new_chain(TABLE, _UNTIL_KNOWN, hook=_FORWARD, priority=_FILTER, policy=nft.ACCEPT)
+    elif masquerade is not None:
         yield nft.new_chain(TABLE, _TO_OUTSIDE, hook=_POSTROUTING, priority=_SOURCE_NAT, policy=nft.ACCEPT, kind="nat")
     for rule in rules(masquerade):
         yield nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment)
@@ -119,11 +123,27 @@ def _from_ports() -> Iterator[RuleText]:
     yield RuleText(_FROM_PORTS, (nft.count(), drop), SPOOFED)
 
 
+def _beyond_ports(masquerade: Masquerade | None) -> Iterator[RuleText]:
+    if masquerade is None:
+        return iter(())
+    return _to_outside(masquerade) if masquerade.is_known else _until_known()
+
+
+def _until_known() -> Iterator[RuleText]:
+    yield from _between_others_and_to_ports(_UNTIL_KNOWN)
+    drop = (*nft.has_state(nft.NEW), nft.verdict(nft.DROP))
+    yield RuleText(_UNTIL_KNOWN, drop, "drop new connections")
+
+
 def _to_outside(masquerade: Masquerade) -> Iterator[RuleText]:
     accept = nft.verdict(nft.ACCEPT)
-    from_others = (nft.load_meta(nft.IIF, 0), nft.is_not_element(PORTS), accept)
-    yield RuleText(_TO_OUTSIDE, from_others, "accept other links")
-    yield RuleText(_TO_OUTSIDE, (nft.load_meta(nft.OIF, 0), nft.is_element(PORTS), accept), "accept to pods")
+    yield from _between_others_and_to_ports(_TO_OUTSIDE)
     for network in masquerade.excluded:
         yield RuleText(_TO_OUTSIDE, (*is_in(DESTINATION, network), accept), f"accept to {network}")
     yield RuleText(_TO_OUTSIDE, (nft.masquerade(),), "masquerade")
+
+
+def _between_others_and_to_ports(chain: str) -> Iterator[RuleText]:
+    accept = nft.verdict(nft.ACCEPT)
+    yield RuleText(chain, (nft.load_meta(nft.IIF, 0), nft.is_not_element(PORTS), accept), "accept other links")
+    yield RuleText(chain, (nft.load_meta(nft.OIF, 0), nft.is_element(PORTS), accept), "accept to pods")

@@ -77,6 +77,21 @@ def test_a_pod_cannot_send_from_another_address(attach_next: Callable[[], Attach
     assert not reaches(first.sandbox, second.addresses[0], timeout=1)
 
 
+def test_a_first_pod_begins_no_connection_to_the_outside_before_the_masquerade_is_known(
+    attach_next: Callable[[], Attached], plugin: Plugin, make_netns: Callable[[str], Netns]
+) -> None:
+    outside, node = make_netns("outside"), plugin.node
+    node.ip("link", "add", "uplink", "type", "veth", "peer", "name", "eth0", "netns", outside.name)
+    for namespace, link, address in ((node, "uplink", "192.0.2.1"), (outside, "eth0", "192.0.2.2")):
+        namespace.ip("address", "add", f"{address}/24", "dev", link)
+        namespace.ip("link", "set", link, "up")
+    outside.ip("route", "add", "10.1.0.0/24", "via", "192.0.2.1")
+    pod = attach_next()
+    pod.sandbox.ip("route", "replace", "192.0.2.0/24", "via", GATEWAYS[0])
+    assert reaches(outside, pod.addresses[0])
+    assert not reaches(pod.sandbox, "192.0.2.2", timeout=0.5)
+
+
 @pytest.mark.parametrize("gateways", ["10.1.0.1", [5], ["10.1.0"], {"gateways": []}])
 def test_malformed_gateways_of_the_agent_are_rejected(
     plugin: Plugin, agent: ScriptedAgent, pod: PodSandbox, gateways: object

@@ -6,13 +6,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cni_contrail.datapath.desired import Masquerade
+from cni_contrail.datapath.desired import PENDING, Masquerade
 from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.link.check import check_interfaces
 from cni_contrail.link.errors import LinkError, SysctlError
 from cni_contrail.link.netns import open_netns
-from tests.cni_contrail.datapath.routed.conftest import GATEWAYS, NODE_OUTSIDE, OUTSIDE, RoutedNode, RoutedPod
+from tests.cni_contrail.datapath.routed.conftest import (
+    GATEWAYS,
+    NODE_OUTSIDE,
+    OUTSIDE,
+    SUBNETS,
+    RoutedNode,
+    RoutedPod,
+)
 from tests.support.echo import reaches
+from tests.support.echo_stream import EchoStream
 
 Pair = tuple[RoutedPod, RoutedPod]
 
@@ -57,6 +65,38 @@ def test_pods_keep_their_address_without_masquerade(node: RoutedNode) -> None:
     assert not reaches(pod.namespace, OUTSIDE[0], timeout=1)
     node.outside.ip("route", "add", "10.8.0.0/24", "via", NODE_OUTSIDE[0])
     assert reaches(pod.namespace, OUTSIDE[0])
+
+
+@pytest.mark.parametrize("family", [0, 1])
+def test_packets_of_the_first_port_wait_for_the_masquerade(node: RoutedNode, family: int) -> None:
+    """A connection keeps the address with which its first packet left, so none may leave with the pod's."""
+    node.run("nft", "add table inet others; add chain inet others forward { type filter hook forward priority 0; }")
+    node.run("nft", "add rule inet others forward ct state invalid drop")  # tracks connections, as kube-proxy does
+    pod = node.add_pod(2)
+    node.masquerade = PENDING
+    node.connect(pod)
+    stream = EchoStream(pod.namespace, OUTSIDE[family])
+    with stream.running():
+        assert reaches(pod.namespace, GATEWAYS[family])
+        assert not reaches(pod.namespace, OUTSIDE[family], timeout=0.5)
+        sent = stream.sent
+        node.masquerade = Masquerade(SUBNETS)
+        assert node.reconcile().changes == 1
+        assert reaches(pod.namespace, OUTSIDE[family])
+        assert reaches(pod.namespace, OUTSIDE[family])
+    assert sent > 0
+    assert stream.lost() < stream.sent
+
+
+def test_a_pod_whose_masquerade_is_pending_is_reached_from_outside(node: RoutedNode) -> None:
+    node.outside.ip("route", "add", "10.8.0.0/24", "via", NODE_OUTSIDE[0])
+    node.masquerade = PENDING
+    first, second = node.add_pod(2), node.add_pod(3)
+    node.connect(first)
+    node.connect(second)
+    assert reaches(node.outside, first.ipv4)
+    assert reaches(node.namespace, first.ipv4)
+    assert reaches(first.namespace, second.ipv4)
 
 
 def test_a_pod_reaches_itself_and_others_by_a_service_address(node: RoutedNode, pair: Pair) -> None:
