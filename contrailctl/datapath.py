@@ -16,10 +16,11 @@ MAX_AGE = 60.0
 
 
 class Drops(msgspec.Struct, frozen=True):
-    """Packets dropped by a network's filter since it was made, by reason."""
+    """Packets dropped by a network's filter since it was made, by reason; `ports`: as spoofing, by link."""
 
     spoofing: int = 0
     broadcast: int = 0
+    ports: dict[str, int] = {}
 
 
 class _Network(msgspec.Struct):
@@ -57,13 +58,14 @@ class PortCondition(StrEnum):
 class PortState(msgspec.Struct, frozen=True):
     """State of an interface's port. `namespace` is that of its host end, None for the node's own or none.
 
-    `drops` are those of the whole network.
+    `drops` are those of the whole network, `spoofing` those of this port; both None where they are not known.
     """
 
     condition: PortCondition
     reason: str = ""
     namespace: str | None = None
     drops: Drops | None = None
+    spoofing: int | None = None
 
 
 class DatapathStatus(msgspec.Struct):
@@ -97,7 +99,8 @@ class DatapathStatus(msgspec.Struct):
             return PortState(PortCondition.PROBLEM, "its network has no VNI")
         condition, reason = (PortCondition.NOT_PLUGGED, "") if link is None else self._condition(vni, link)
         drops = self.report.drops.get(vni) if self.report else None
-        return PortState(condition, reason, name_of(vni) if vni else None, drops)
+        spoofing = drops.ports.get(link, 0) if drops and link else None
+        return PortState(condition, reason, name_of(vni) if vni else None, drops, spoofing)
 
     def _condition(self, vni: int, link: str) -> tuple[PortCondition, str]:
         report = self.report or _Report()

@@ -131,6 +131,8 @@ def _state_fields(port: PortState) -> dict[str, str]:
         "Host Namespace": port.namespace or "the node's own",
         "Port": f"{port.condition.value}: {port.reason}" if port.reason else port.condition.value,
     }
+    if port.spoofing is not None:
+        fields["Port Drops"] = f"{port.spoofing} spoofing"
     if port.drops:
         fields["Network Drops"] = f"{port.drops.spoofing} spoofing, {port.drops.broadcast} broadcast"
     return fields

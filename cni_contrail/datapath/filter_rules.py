@@ -1,12 +1,13 @@
 """Filter of a network: what its pods may send, as nf_tables rules of the bridge family.
 
-Chain `from_ports`, on what comes in from the ports of pods; what no rule accepts is dropped and counted as spoofing.
-What comes from tunnels is accepted: the node of the sender has filtered it (`tunnel_rules` says who is a node). From
-ports these are accepted:
+Chain `from_ports`, on what comes in from the ports of pods; what no rule accepts is dropped and counted as spoofing, in
+chain `spoofed`, also by port in the set of that name. What comes from tunnels is accepted: the node of the sender has
+filtered it (`tunnel_rules` says who is a node). From ports these are accepted:
 
 - IPv4 and IPv6 packets whose port, MAC and source address are an element of the sets `ipv4` and `ipv6`;
 - ARP packets whose sender, both in the frame and in the message, is an element: a pod cannot claim another's address;
 - neighbour advertisements whose target is an element, too. Router advertisements and redirects are never accepted.
+  So that they cannot hide in fragments, the first fragment of an ICMPv6 message must contain its type.
 
 Frames with a VLAN tag and other protocols have no rule. A port without elements is mute. The unspecified address of
 IPv6 (duplicate address detection, multicast reports) is dropped without being counted: every honest pod sends it.
@@ -14,7 +15,8 @@ IPv6 (duplicate address detection, multicast reports) is dropped without being c
 Chain `between_ports`, on what is forwarded: of broadcast and multicast only what ARP and neighbour discovery need. The
 rest is counted as broadcast, once for each port that it would have reached.
 
-Sources: RFC 826, RFC 4861 (sections 4.2 to 4.5), RFC 6980 for why the message type is read behind extension headers.
+Sources: RFC 826, RFC 4861 (sections 4.2 to 4.5), RFC 6980 and RFC 7112 for why the message type is read behind
+extension headers, and must be there.
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ SETS: Mapping[str, tuple[KeyField, ...]] = {
     "ipv4": (nft.INTERFACE, nft.MAC, nft.IPV4),
     "ipv6": (nft.INTERFACE, nft.MAC, nft.IPV6),
 }
+SPOOFED = "spoofed"
+"""Set of ports from which packets were dropped as spoofing, with their number."""
+
+_MAX_COUNTED_PORTS = 65_535
 _FROM_PORTS, _BETWEEN_PORTS = "from_ports", "between_ports"
 _PREROUTING, _FORWARD = 0, 2  # NF_BR_PRE_ROUTING, NF_BR_FORWARD
 _PRIORITY = -200  # NF_BR_PRI_FILTER_BRIDGED
@@ -46,6 +52,9 @@ _IPV4_SOURCE, _IPV6_SOURCE = (nft.NETWORK, 12, 4), (nft.NETWORK, 8, 16)
 _ARP_SENDER_MAC, _ARP_SENDER = (nft.NETWORK, 8, 6), (nft.NETWORK, 14, 4)
 _ICMP_TYPE, _ND_TARGET = (nft.TRANSPORT, 0, 1), (nft.TRANSPORT, 8, 16)
 _ICMPV6 = b"\x3a"
+_FRAGMENT = 44
+_FRAGMENT_OFFSET = (2, 2)  # where it is in the extension header
+_OFFSET_BITS = b"\xff\xf8"
 _SOLICITATION, _ADVERTISEMENT = b"\x87", b"\x88"
 _NEVER_FROM_PODS = (b"\x86", b"\x89")  # router advertisement, redirect
 _IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
@@ -55,12 +64,19 @@ _GROUP_BIT = b"\x01"  # of the first byte of a MAC: broadcast or multicast
 _Field = tuple[int, int, int]
 
 
+_NO_PORTS: Mapping[str, int] = {}
+
+
 class Drops(NamedTuple):
-    """Packets that the filter has dropped since it was made, by reason; `tunnel`: of tunnels, from unknown nodes."""
+    """Packets that the filter has dropped since it was made, by reason; `tunnel`: of tunnels, from unknown nodes.
+
+    `ports`: those dropped as spoofing by link, of links that exist, without zeros.
+    """
 
     spoofing: int
     broadcast: int
     tunnel: int = 0
+    ports: Mapping[str, int] = _NO_PORTS
 
 
 def create_filter() -> list[NetlinkRequest]:
@@ -68,6 +84,8 @@ def create_filter() -> list[NetlinkRequest]:
     return [
         nft.new_table(TABLE),
         *(nft.new_set(TABLE, name, key, identifier) for identifier, (name, key) in enumerate(SETS.items(), start=1)),
+        nft.new_counting_set(TABLE, SPOOFED, nft.INTERFACE, len(SETS) + 1, size=_MAX_COUNTED_PORTS),
+        nft.new_regular_chain(TABLE, SPOOFED),
         nft.new_chain(TABLE, _FROM_PORTS, hook=_PREROUTING, priority=_PRIORITY, policy=nft.DROP),
         nft.new_chain(TABLE, _BETWEEN_PORTS, hook=_FORWARD, priority=_PRIORITY, policy=nft.ACCEPT),
         *(nft.new_rule(TABLE, chain, rule) for chain, rule in _rules()),
@@ -80,16 +98,22 @@ def replace_filter() -> list[NetlinkRequest]:
     return [nft.new_table(TABLE), nft.delete_table(TABLE), *create_filter()]
 
 
-RULES = 15
+RULES = 19
 """Number of rules of a complete filter."""
 
 
-def drops_of(rules: Iterable[Rule]) -> Drops:
-    """Returns the sums of the rules' counters: each chain drops for one reason."""
+def drops_of(rules: Iterable[Rule], ports: Mapping[str, int]) -> Drops:
+    """Returns the sums of the rules' counters, as each chain drops for one reason, with those of the ports."""
     packets = Counter[str]()
     for rule in rules:
         packets[rule.chain] += rule.packets
-    return Drops(spoofing=packets[_FROM_PORTS], broadcast=packets[_BETWEEN_PORTS])
+    return Drops(spoofing=packets[SPOOFED], broadcast=packets[_BETWEEN_PORTS], ports=ports)
+
+
+def forget_ports(indexes: Iterable[int]) -> list[NetlinkRequest]:
+    """Requests to remove the counts of ports that are gone."""
+    keys = [nft.index_key(index) for index in indexes]
+    return [nft.delete_elements(TABLE, SPOOFED, keys)] if keys else []
 
 
 def element(source: Source, ifindex: int) -> tuple[str, bytes]:
@@ -109,7 +133,7 @@ def change_elements(add: Iterable[tuple[str, bytes]], remove: Iterable[tuple[str
 
 
 def _rules() -> Iterator[tuple[str, list[Expression]]]:
-    accept, drop = nft.verdict(nft.ACCEPT), nft.verdict(nft.DROP)
+    accept, drop, spoofed = nft.verdict(nft.ACCEPT), nft.verdict(nft.DROP), nft.go_to(SPOOFED)
     arp, ipv4, ipv6 = _is(_ETHERNET_TYPE, _ARP), _is(_ETHERNET_TYPE, _IPV4), _is(_ETHERNET_TYPE, _IPV6)
     icmpv6 = [*ipv6, nft.load_meta(nft.L4PROTO, 0), nft.equals(0, _ICMPV6)]
     for tunnel in BRIDGED:
@@ -118,14 +142,19 @@ def _rules() -> Iterator[tuple[str, list[Expression]]]:
     claim = _is_source("ipv4", _ARP_SENDER_MAC, _ARP_SENDER)
     yield _FROM_PORTS, [*arp, *_is_source("ipv4", _ETHERNET_SOURCE, _ARP_SENDER), *claim, accept]
     for kind in _NEVER_FROM_PODS:
-        yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, kind), nft.count(), drop]
+        yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, kind), spoofed]
     target = _is_source("ipv6", _ETHERNET_SOURCE, _ND_TARGET)
     source = _is_source("ipv6", _ETHERNET_SOURCE, _IPV6_SOURCE)
     yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), *source, *target, accept]
-    yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), nft.count(), drop]
-    yield _FROM_PORTS, [*ipv6, *source, accept]
+    yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), spoofed]
+    yield _FROM_PORTS, [*ipv6, nft.load_meta(nft.L4PROTO, 0), nft.differs(0, _ICMPV6), *source, accept]
+    yield _FROM_PORTS, [*icmpv6, nft.load_payload(*_ICMP_TYPE, 0), *source, accept]
+    yield _FROM_PORTS, [*icmpv6, *_is_later_fragment(), *source, accept]
     yield _FROM_PORTS, [*ipv6, *_is(_IPV6_SOURCE, _UNSPECIFIED), drop]
-    yield _FROM_PORTS, [nft.count(), drop]
+    yield _FROM_PORTS, [spoofed]
+    # Two rules: one whose port cannot be counted does not match.
+    yield SPOOFED, [nft.load_meta(nft.IIF, 0), nft.count_by(SPOOFED, 0)]
+    yield SPOOFED, [nft.count(), drop]
     group = [nft.load_payload(nft.LINK_LAYER, 0, 1, 0), nft.mask(0, _GROUP_BIT), nft.equals(0, _GROUP_BIT)]
     yield _BETWEEN_PORTS, [*group, *arp, accept]
     for kind in (_SOLICITATION, _ADVERTISEMENT):
@@ -135,6 +164,11 @@ def _rules() -> Iterator[tuple[str, list[Expression]]]:
 
 def _is(field: _Field, value: bytes) -> list[Expression]:
     return [nft.load_payload(*field, 0), nft.equals(0, value)]
+
+
+def _is_later_fragment() -> list[Expression]:
+    offset = nft.load_extension_header(_FRAGMENT, *_FRAGMENT_OFFSET, 0)
+    return [offset, nft.mask(0, _OFFSET_BITS), nft.differs(0, bytes(2))]
 
 
 def _is_source(name: str, mac: _Field, address: _Field) -> list[Expression]:

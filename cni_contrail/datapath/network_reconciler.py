@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from cni_contrail.datapath import bridge
 from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
 from cni_contrail.datapath.entries import Entries, entries_of
-from cni_contrail.datapath.filter_rules import Drops
+from cni_contrail.datapath.filter_rules import Drops, forget_ports
 from cni_contrail.datapath.missing_modules import open_filters
 from cni_contrail.datapath.namespace_settings import (
     configure_bridge,
@@ -85,6 +85,8 @@ def reconcile_network(
         left_alone = frozenset[str]() if removes_remotes else frozenset(BRIDGED)
         difference = plan(desired, state.entries, unknown=unknown | left_alone)
         changes += _apply(kernel, filters, state, difference if removes else difference.without_removals())
+        if removes and state.has_filter:
+            filters.commit(forget_ports(state.gone))
         changes += set_up(kernel, wanted, state.tunnels)
         if removes_remotes:
             changes += remove_tunnels(kernel, wanted, state.tunnels)

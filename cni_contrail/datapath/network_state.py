@@ -31,7 +31,8 @@ class NetworkState(NamedTuple):
     """What was found. `bridge` is None if there is none.
 
     `ports` are the links that are ports of the bridge with our settings, `other_links` those that are not (yet), both
-    by name and without the `tunnels`. `indexes` has every link. `drops` are counted since the filter was made.
+    by name and without the `tunnels`. `indexes` has every link. `drops` are counted since the filter was made. `gone`
+    are indexes of links that no longer exist, and of which the filter has counted packets.
     """
 
     bridge: LinkInfo | None
@@ -42,6 +43,7 @@ class NetworkState(NamedTuple):
     entries: Entries
     has_filter: bool
     drops: Drops
+    gone: frozenset[int]
 
 
 def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
@@ -53,7 +55,7 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     tunnels = _read_tunnels(bodies) if indexes.keys() & set(BRIDGED) else {}
     ports = frozenset(link.name for link, port in found if port.master == BRIDGE.ifindex and port.has_settings)
     forwarding, neighbours, destinations = _read_neighbours(kernel, names)
-    rules, sources = _read_filter(filters, names)
+    rules, sources, port_drops = _read_filter(filters, names)
     return NetworkState(
         bridge=next((link for link, _ in found if link.name == BRIDGE.name and link.kind == "bridge"), None),
         ports=ports - tunnels.keys(),
@@ -62,7 +64,10 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
         indexes=indexes,
         entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources, destinations, _read_routes(kernel)),
         has_filter=len(rules) == filter_rules.RULES,
-        drops=filter_rules.drops_of(rules),
+        drops=filter_rules.drops_of(
+            rules, {names[index]: packets for index, packets in port_drops.items() if packets and index in names}
+        ),
+        gone=frozenset(port_drops.keys() - names.keys()),
     )
 
 
@@ -108,8 +113,10 @@ def _read_neighbours(
     return forwarding, neighbours, destinations
 
 
-def _read_filter(filters: NftablesSocket, names: dict[int, str]) -> tuple[list[Rule], frozenset[Source]]:
-    """Returns the rules and elements of the filter; none if there is no table."""
+def _read_filter(
+    filters: NftablesSocket, names: dict[int, str]
+) -> tuple[list[Rule], frozenset[Source], dict[int, int]]:
+    """Returns the rules, the elements and the drops by port of the filter; none if there is no table."""
     try:
         rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(filter_rules.TABLE))]
         keys = [
@@ -118,11 +125,12 @@ def _read_filter(filters: NftablesSocket, names: dict[int, str]) -> tuple[list[R
             for body in filters.dump(nft.dump_elements(filter_rules.TABLE, name))
             for key in nft.parse_elements(body)
         ]
+        drops = nft.counts_by_index(filters.dump(nft.dump_elements(filter_rules.TABLE, filter_rules.SPOOFED)))
     except KernelError as error:
         if error.errno != _ENOENT:
             raise
-        return [], frozenset()
-    return rules, frozenset(_source(key, names) for key in keys)
+        return [], frozenset(), {}
+    return rules, frozenset(_source(key, names) for key in keys), drops
 
 
 def _source(key: bytes, names: dict[int, str]) -> Source:

@@ -8,7 +8,7 @@ padded to 4 bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cni_contrail.link.message import (
     CREATE,
@@ -41,6 +41,7 @@ _EXPR_NAME, _EXPR_DATA = 1, 2
 _FIRST_REGISTER = 8  # NFT_REG32_00
 _VERDICT_REGISTER = 0
 ACCEPT, DROP = 1, 0
+_GOTO = -4 & 0xFFFFFFFF  # NFT_GOTO
 
 LINK_LAYER, NETWORK, TRANSPORT = 0, 1, 2  # bases of payload offsets
 IIF, OIF, IIFNAME, OIFNAME, NFPROTO, L4PROTO = 4, 5, 6, 7, 15, 16  # NFT_META_...
@@ -48,6 +49,8 @@ INVALID, ESTABLISHED, RELATED, NEW = 1, 2, 4, 8  # bits of the state of a connec
 _CONNECTION_STATE = 0  # NFT_CT_STATE
 _INVERTED = 1  # NFT_LOOKUP_F_INV
 _SET_CONCATENATION = 0x80  # NFT_SET_CONCAT
+_SET_EVALUATED = 0x20  # NFT_SET_EVAL: rules add elements
+_ADD_ELEMENT = 0  # NFT_DYNSET_OP_ADD
 _HOST_BYTE_ORDER, _NETWORK_BYTE_ORDER = (b"\0\4" + struct.pack("=I", each) for each in (1, 2))
 """User data of a set with single keys, for `nft list`."""
 
@@ -111,6 +114,11 @@ def new_chain(
     return _request(table, _NEW_CHAIN, CREATE, *body, what=f"create chain {chain} of type {kind}")
 
 
+def new_regular_chain(table: Table, chain: str) -> NetlinkRequest:
+    """Requests a chain to which rules go (`go_to`)."""
+    return _request(table, _NEW_CHAIN, CREATE, _text(3, chain), what=f"create chain {chain}")
+
+
 def new_set(table: Table, name: str, key: Sequence[KeyField], identifier: int) -> NetlinkRequest:
     """Requests a set whose elements are single fields, or concatenations of several.
 
@@ -126,6 +134,14 @@ def new_set(table: Table, name: str, key: Sequence[KeyField], identifier: int) -
     else:
         body.append(nested(9, nested(2, *(nested(_LIST_ELEM, _number(1, field.length)) for field in key))))
     return _request(table, _NEW_SET, CREATE, *body, _number(10, identifier), what=f"create set {name}")
+
+
+def new_counting_set(table: Table, name: str, key: KeyField, identifier: int, *, size: int) -> NetlinkRequest:
+    """Requests a set of at most `size` elements, to which `count_by` adds."""
+    body = (_text(2, name), _number(3, _SET_EVALUATED), _number(4, key.kind), _number(5, padded(key.length)))
+    limit = nested(9, _number(1, size))
+    order = attribute(13, _HOST_BYTE_ORDER)
+    return _request(table, _NEW_SET, CREATE, *body, limit, order, _number(10, identifier), what=f"create set {name}")
 
 
 def new_rule(table: Table, chain: str, expressions: Iterable[Expression], comment: str = "") -> NetlinkRequest:
@@ -166,15 +182,26 @@ def parse_rule(body: bytes) -> Rule:
     data = values.get(7, b"")
     comment = data[2 : 2 + data[1]].rstrip(b"\0") if len(data) > 2 and data[0] == _COMMENT else b""
     expressions = [attributes(each) for each in _list(values.get(4, b""))]
-    counters = [attributes(each[_EXPR_DATA]) for each in expressions if each.get(_EXPR_NAME) == b"counter\0"]
-    packets = sum(int.from_bytes(each[2], "big") for each in counters)
-    return Rule(values[2].rstrip(b"\0").decode(), comment.decode(errors="replace"), packets)
+    return Rule(values[2].rstrip(b"\0").decode(), comment.decode(errors="replace"), sum(map(_packets, expressions)))
 
 
 def parse_elements(body: bytes) -> list[bytes]:
     """Parses one answer to `dump_elements`: returns the keys."""
     elements = attributes(body[_HEADER.size :]).get(3, b"")
     return [attributes(attributes(element)[1])[_DATA_VALUE] for element in _list(elements)]
+
+
+def counts_by_index(bodies: Iterable[bytes]) -> dict[int, int]:
+    """Returns the packets that a counting set of links has, by index; `bodies` are all answers to `dump_elements`."""
+    answers = [attributes(body[_HEADER.size :]).get(3, b"") for body in bodies]
+    elements = [attributes(each) for answer in answers for each in _list(answer)]
+    keys = [struct.unpack("=I", attributes(each[1])[_DATA_VALUE])[0] for each in elements]
+    return {index: _packets(attributes(each.get(7, b""))) for index, each in zip(keys, elements, strict=True)}
+
+
+def index_key(index: int) -> bytes:
+    """Returns the key of a link in a set of links."""
+    return struct.pack("=I", index)
 
 
 def key_of(parts: Iterable[bytes]) -> bytes:
@@ -193,6 +220,12 @@ def load_payload(base: int, offset: int, length: int, register: int) -> Expressi
     return _expression("payload", *(_number(kind, value) for kind, value in enumerate(parts, start=1)))
 
 
+def load_extension_header(kind: int, offset: int, length: int, register: int) -> Expression:
+    """Loads bytes of an IPv6 extension header; the rule does not match a packet without one."""
+    numbers = (_number(1, _FIRST_REGISTER + register), _number(3, offset), _number(4, length))
+    return _expression("exthdr", *numbers, attribute(2, bytes((kind,))))
+
+
 def mask(register: int, bits: bytes) -> Expression:
     """Clears the bits of a register that are not in `bits`."""
     at = _FIRST_REGISTER + register
@@ -209,10 +242,11 @@ def has_state(states: int) -> tuple[Expression, ...]:
     """The rule matches only if the packet's connection is in one of the states, a sum of INVALID to NEW."""
     load = _expression("ct", _number(1, _FIRST_REGISTER), _number(2, _CONNECTION_STATE))
     # Unlike the numbers of messages, those of registers are of this machine.
-    return load, mask(0, struct.pack("=I", states)), _differs(0, bytes(4))
+    return load, mask(0, struct.pack("=I", states)), differs(0, bytes(4))
 
 
-def _differs(register: int, value: bytes) -> Expression:
+def differs(register: int, value: bytes) -> Expression:
+    """The rule matches only if the register has another value."""
     return _expression("cmp", _number(1, _FIRST_REGISTER + register), _number(2, 1), _value(3, value))
 
 
@@ -238,9 +272,32 @@ def verdict(code: int) -> Expression:
     return _expression("immediate", _number(1, _VERDICT_REGISTER), data)
 
 
+def go_to(chain: str) -> Expression:
+    """Continues in another chain and does not come back; at its end the policy of the base chain applies."""
+    data = nested(2, nested(_DATA_VERDICT, _number(1, _GOTO), _text(2, chain)))
+    return _expression("immediate", _number(1, _VERDICT_REGISTER), data)
+
+
 def count() -> Expression:
     """Counts packets and bytes."""
     return _expression("counter")
+
+
+def count_by(name: str, register: int) -> Expression:
+    """Counts packets and bytes in the element of a counting set whose key is in the register; adds it if needed.
+
+    For a key that cannot be added (the set is full, or there is no memory) the rule does not match.
+    """
+    key = _number(4, _FIRST_REGISTER + register)
+    counter = nested(7, _text(_EXPR_NAME, "counter"))
+    return _expression("dynset", _text(1, name), _number(3, _ADD_ELEMENT), key, counter)
+
+
+def _packets(expression: Mapping[int, bytes]) -> int:
+    """Returns what an expression has counted, 0 for one that is no counter."""
+    if expression.get(_EXPR_NAME) != b"counter\0":
+        return 0
+    return int.from_bytes(attributes(expression[_EXPR_DATA])[2], "big")
 
 
 def _request(table: Table, kind: int, flags: int, *body: bytes, what: str) -> NetlinkRequest:

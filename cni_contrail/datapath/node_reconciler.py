@@ -145,7 +145,7 @@ class NodeReconciler:
             return
         outcome.changes[INDEX_0] = result.changes
         outcome.missing[INDEX_0] = result.missing
-        outcome.drops[INDEX_0] = Drops(result.dropped, 0)
+        outcome.drops[INDEX_0] = result.drops
         outcome.add_problem(INDEX_0, result.node_problem)
         for link, problem in sorted(result.problems.items()):
             outcome.add_problem(INDEX_0, f"{link}: {problem}")

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from cni_contrail.datapath import routed_messages as messages
 from cni_contrail.datapath import routed_rules
 from cni_contrail.datapath.desired import Routed, RoutedPort
+from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.forwarding import arp_problem, disable_ipv6, enable_forwarding, enable_ipv6
 from cni_contrail.datapath.missing_modules import commit, open_filters
 from cni_contrail.datapath.nftables_messages import delete_table
@@ -41,14 +42,14 @@ _GONE = (errno.ENODEV, errno.ENOENT, errno.ESRCH, errno.EADDRNOTAVAIL)
 class RoutedOutcome(NamedTuple):
     """Number of changes made in the kernel; links of desired ports that do not exist; by link, what prevents the rest.
 
-    `node_problem` concerns all ports. `dropped` counts packets with a spoofed source since the filter was made.
+    `node_problem` concerns all ports. `drops` are counted since the filter was made.
     """
 
     changes: int
     missing: frozenset[str]
     problems: dict[str, str]
     node_problem: str | None
-    dropped: int
+    drops: Drops
 
 
 def reconcile_routed(routed: Routed, *, sysctl_dir: str = "/proc/sys") -> RoutedOutcome:
@@ -72,7 +73,7 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     state = read_routed(kernel, filters, wanted)
     unknown = (state.entries.ports & state.host_ends) - wanted
     if not wanted and not unknown:
-        return RoutedOutcome(_remove_table(filters, state), frozenset(), {}, None, state.filter.dropped)
+        return RoutedOutcome(_remove_table(filters, state), frozenset(), {}, None, state.drops())
     ports, problems = _valid(routed.ports)
     changes = enable_forwarding(ipv6=any(has_ipv6(port) for port in ports), sysctl_dir=sysctl_dir)
     existing = frozenset(state.indexes)
@@ -84,7 +85,7 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     _apply_tables(kernel, state, difference, problems)
     _remove_elements(filters, state, difference)
     changes += difference.changes()
-    return RoutedOutcome(changes, wanted - existing, problems, arp_problem(sysctl_dir), state.filter.dropped)
+    return RoutedOutcome(changes, wanted - existing, problems, arp_problem(sysctl_dir), state.drops())
 
 
 def _valid(ports: tuple[RoutedPort, ...]) -> tuple[tuple[RoutedPort, ...], dict[str, str]]:
@@ -164,7 +165,7 @@ def _remove_elements(filters: NftablesSocket, state: RoutedState, difference: Ro
     elements = _elements(state, difference.remove_ports, difference.remove_sources)
     present = [(name, key) for name, key in elements if key in state.filter.elements.get(name, ())]
     try:
-        filters.commit(routed_rules.delete_elements(present))
+        filters.commit([*routed_rules.delete_elements(present), *routed_rules.forget_ports(state.gone())])
     except KernelError as error:
         if error.errno != errno.ENOENT:  # changed meanwhile, or the table was replaced without them
             raise

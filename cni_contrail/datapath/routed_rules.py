@@ -3,6 +3,7 @@
 Chain `from_ports`, before connection tracking. Packets of other links leave it by the first rule, whatever else the
 node does; of a routed port only those pass whose link and source address are an element of `ipv4` or `ipv6`:
 
+- what is dropped is counted, also by port in the set `spoofed`;
 - a link that is in `ports` and has no other element is mute;
 - the unspecified address of IPv6 (duplicate address detection, multicast reports) is dropped without being counted.
 
@@ -35,6 +36,10 @@ SETS: Mapping[str, tuple[KeyField, ...]] = {
     IPV4: (nft.INTERFACE, nft.IPV4),
     IPV6: (nft.INTERFACE, nft.IPV6),
 }
+COUNTED = "spoofed"
+"""Set of ports from which packets with a spoofed source were dropped, with their number."""
+
+_MAX_COUNTED_PORTS = 65_535
 SPOOFED = "drop spoofed source"
 """Beginning of the comment of the rule that counts dropped packets."""
 
@@ -92,6 +97,12 @@ def delete_elements(elements: Iterable[tuple[str, bytes]]) -> list[NetlinkReques
     return [nft.delete_elements(TABLE, name, keys) for name, keys in _by_set(elements)]
 
 
+def forget_ports(indexes: Iterable[int]) -> list[NetlinkRequest]:
+    """Requests to remove the counts of ports that are gone."""
+    keys = [nft.index_key(index) for index in indexes]
+    return [nft.delete_elements(TABLE, COUNTED, keys)] if keys else []
+
+
 def _by_set(elements: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, list[bytes]]]:
     grouped: dict[str, list[bytes]] = {}
     for name, key in elements:
@@ -102,6 +113,7 @@ def _by_set(elements: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, list[b
 def _contents(masquerade: Masquerade | None) -> Iterator[NetlinkRequest]:
     for identifier, (name, key) in enumerate(SETS.items(), start=1):
         yield nft.new_set(TABLE, name, key, identifier)
+    yield nft.new_counting_set(TABLE, COUNTED, nft.INTERFACE, len(SETS) + 1, size=_MAX_COUNTED_PORTS)
     yield nft.new_chain(TABLE, _FROM_PORTS, hook=_PREROUTING, priority=_RAW, policy=nft.ACCEPT)
     if masquerade is not None and not masquerade.is_known:
         yield nft.new_chain(TABLE, _UNTIL_KNOWN, hook=_FORWARD, priority=_FILTER, policy=nft.ACCEPT)
@@ -120,6 +132,8 @@ def _from_ports() -> Iterator[RuleText]:
         yield RuleText(_FROM_PORTS, (*is_family(family), *source, accept), f"accept own {name}")
     unspecified = (nft.load_payload(*SOURCE[nft.IPV6_FAMILY], 0), nft.equals(0, _UNSPECIFIED))
     yield RuleText(_FROM_PORTS, (*is_family(nft.IPV6_FAMILY), *unspecified, drop), "drop without address")
+    # Two rules: one whose port cannot be counted does not match.
+    yield RuleText(_FROM_PORTS, (iif, nft.count_by(COUNTED, 0)), "count spoofed source")
     yield RuleText(_FROM_PORTS, (nft.count(), drop), SPOOFED)
 
 

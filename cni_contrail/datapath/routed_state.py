@@ -14,6 +14,7 @@ from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath import routed_messages as messages
 from cni_contrail.datapath import routed_rules
 from cni_contrail.datapath.desired import Masquerade
+from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.routed_entries import LinkAddress, RoutedEntries
 from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
@@ -32,7 +33,7 @@ class FilterState(NamedTuple):
     """The table of `routed_rules`: whether there is one, the (chain, comment) of its rules, its elements by set.
 
     `generation` is that of nf_tables, read before the rest. `dropped` is the number of packets with a spoofed source
-    since the table was made.
+    since the table was made, `dropped_by_port` the same by index of the link.
     """
 
     generation: int
@@ -40,6 +41,7 @@ class FilterState(NamedTuple):
     rules: tuple[tuple[str, str], ...]
     elements: dict[str, frozenset[bytes]]
     dropped: int
+    dropped_by_port: dict[int, int]
 
     def is_whole(self, masquerade: Masquerade | None) -> bool:
         """Returns whether the table has all its rules, in their order, and no other."""
@@ -59,6 +61,17 @@ class RoutedState(NamedTuple):
     tunnels: frozenset[str]
     entries: RoutedEntries
     taken: frozenset[str]
+
+    def drops(self) -> Drops:
+        """Returns what the filter has dropped."""
+        names = {index: name for name, index in self.indexes.items()}
+        found = self.filter.dropped_by_port
+        by_port = {names[index]: packets for index, packets in found.items() if packets and index in names}
+        return Drops(self.filter.dropped, 0, ports=by_port)
+
+    def gone(self) -> frozenset[int]:
+        """Returns indexes of links that no longer exist, and of which the filter has counted packets."""
+        return frozenset(self.filter.dropped_by_port).difference(self.indexes.values())
 
     def port(self, link: str) -> LinkRef:
         """Returns a link of the entries; one that was deleted is named by its index."""
@@ -99,13 +112,17 @@ def read_filter(filters: NftablesSocket) -> FilterState:
     try:
         rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(routed_rules.TABLE))]
         elements = {name: _read_set(filters, name) for name in routed_rules.SETS}
+        counted = filters.dump(nft.dump_elements(routed_rules.TABLE, routed_rules.COUNTED))
     except KernelError as error:
         if error.errno != _ENOENT:
             raise
-        return FilterState(generation, exists=False, rules=(), elements={}, dropped=0)
+        return FilterState(generation, exists=False, rules=(), elements={}, dropped=0, dropped_by_port={})
     dropped = sum(rule.packets for rule in rules if rule.comment.startswith(routed_rules.SPOOFED))
     texts = tuple((rule.chain, rule.comment) for rule in rules)
-    return FilterState(generation, exists=True, rules=texts, elements=elements, dropped=dropped)
+    by_port = nft.counts_by_index(counted)
+    return FilterState(
+        generation, exists=True, rules=texts, elements=elements, dropped=dropped, dropped_by_port=by_port
+    )
 
 
 def _read_set(filters: NftablesSocket, name: str) -> frozenset[bytes]:

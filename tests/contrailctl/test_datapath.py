@@ -131,7 +131,7 @@ async def test_a_described_pod_has_the_state_of_its_ports(
     contrailctl: Run, linux_agent: ServedAgent, store: SqliteStore, pod: VirtualMachine
 ) -> None:
     await plug(linux_agent, store, pod, 0, 1)
-    await report(linux_agent, drops={str(VNI): {"spoofing": 3, "broadcast": 4}})
+    await report(linux_agent, drops={str(VNI): {"spoofing": 3, "broadcast": 4, "ports": {"tap1": 2, "tap9": 1}}})
     described = "--agent", f"http://{linux_agent.address}", "describe", "pod", "default/web"
     text = (await contrailctl(*described)).out
     assert "\n    Host Interface:  tap0\n    Host Namespace:  the node's own\n    Port:            Connected\n" in text
@@ -139,6 +139,7 @@ async def test_a_described_pod_has_the_state_of_its_ports(
         "\n    Host Interface:  tap1\n"
         f"    Host Namespace:  contrail-{VNI}\n"
         "    Port:            Connected\n"
+        "    Port Drops:      2 spoofing\n"
         "    Network Drops:   3 spoofing, 4 broadcast\n"
     )
     await report(linux_agent, missing={str(VNI): ["tap1"]}, problems={"0": "no route"})

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from tests.support.netns import Netns
 
 IPV4, ARP, IPV6, VLAN = 0x0800, 0x0806, 0x86DD, 0x8100
-UDP, ICMPV6 = 17, 58
+UDP, FRAGMENT, ICMPV6, DESTINATION_OPTIONS = 17, 44, 58, 60
 REQUEST, REPLY = 1, 2  # ARP operations
 SOLICITATION, ADVERTISEMENT, ROUTER_ADVERTISEMENT, REDIRECT = 135, 136, 134, 137
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -27,9 +27,9 @@ def ethernet(source: str, destination: str, kind: int, payload: bytes) -> bytes:
     return mac_bytes(destination) + mac_bytes(source) + struct.pack("!H", kind) + payload
 
 
-def tagged(frame: bytes, vlan: int) -> bytes:
+def tagged(frame: bytes, vlan: int, *, kind: int = VLAN) -> bytes:
     """The frame with a VLAN tag."""
-    return frame[:12] + struct.pack("!HH", VLAN, vlan) + frame[12:]
+    return frame[:12] + struct.pack("!HH", kind, vlan) + frame[12:]
 
 
 def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: str) -> bytes:
@@ -38,9 +38,9 @@ def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: s
     return fixed + mac_bytes(sender_mac) + ip_address(sender).packed + mac_bytes(target_mac) + ip_address(target).packed
 
 
-def ipv4(source: str, destination: str, payload: bytes) -> bytes:
-    """An IPv4 packet with a UDP payload (RFC 791)."""
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0, 64, UDP, 0)
+def ipv4(source: str, destination: str, payload: bytes, *, fragment: int = 0) -> bytes:
+    """An IPv4 packet with a UDP payload (RFC 791); `fragment` are its flags and its offset."""
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, fragment, 64, UDP, 0)
     header += ip_address(source).packed + ip_address(destination).packed
     return header[:10] + struct.pack("!H", _checksum(header)) + header[12:] + payload
 
@@ -51,9 +51,17 @@ def ipv6(source: str, destination: str, protocol: int, payload: bytes, hop_limit
     return header + ip_address(source).packed + ip_address(destination).packed + payload
 
 
-def behind_destination_options(protocol: int, payload: bytes) -> bytes:
-    """The payload behind an IPv6 extension header of eight bytes (RFC 8200, section 4.6): protocol 60."""
-    return struct.pack("!BBBBI", protocol, 0, 1, 4, 0) + payload
+def behind_destination_options(protocol: int, payload: bytes, *, padding: bytes = bytes(4), length: int = 0) -> bytes:
+    """The payload behind an IPv6 extension header (RFC 8200, section 4.6): DESTINATION_OPTIONS.
+
+    `length` is the field of that name, in 8 bytes without the first.
+    """
+    return struct.pack("!BBBB", protocol, length, 1, len(padding)) + padding + payload
+
+
+def behind_fragment_header(protocol: int, payload: bytes, offset: int) -> bytes:
+    """The payload behind a header that says it is a fragment and not the last (RFC 8200, section 4.5): FRAGMENT."""
+    return struct.pack("!BBHI", protocol, 0, offset << 3 | 1, 7) + payload
 
 
 def neighbour_message(kind: int, source: str, destination: str, target: str, mac: str) -> bytes:
@@ -65,9 +73,9 @@ def neighbour_message(kind: int, source: str, destination: str, target: str, mac
     return body[:2] + struct.pack("!H", _checksum(pseudo + body)) + body[4:]
 
 
-def udp(payload: bytes) -> bytes:
+def udp(payload: bytes, *, source: int = 4000, destination: int = 4000) -> bytes:
     """A UDP datagram without a checksum."""
-    return struct.pack("!HHHH", 4000, 4000, 8 + len(payload), 0) + payload
+    return struct.pack("!HHHH", source, destination, 8 + len(payload), 0) + payload
 
 
 def with_udp_checksum(source: str, destination: str, datagram: bytes) -> bytes:
@@ -83,6 +91,15 @@ class PacketSocket:
         with namespace.inside():
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
             self._socket.bind((link, 0))
+
+    def received(self) -> list[bytes]:
+        """Frames that came in so far."""
+        frames = []
+        while select.select([self._socket], [], [], 0)[0]:
+            frame, (_, _, kind, *_) = self._socket.recvfrom(65536)
+            if kind != socket.PACKET_OUTGOING:
+                frames.append(frame)
+        return frames
 
     def close(self) -> None:
         """Closes the socket."""

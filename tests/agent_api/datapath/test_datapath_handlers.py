@@ -177,7 +177,7 @@ class TestReports:
         "seconds": 0.25,
         "problems": {"5": "no bridge"},
         "missing": {"5": ["tap1", "tap2"]},
-        "drops": {"5": {"spoofing": 3, "broadcast": 4, "tunnel": 0}},
+        "drops": {"5": {"spoofing": 3, "broadcast": 4, "tunnel": 0, "ports": {"tap1": 3}}},
     }
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:

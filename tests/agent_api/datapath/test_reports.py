@@ -28,11 +28,14 @@ def reports(clock: FakeClock) -> DatapathReports:
 
 def test_every_key_is_read() -> None:
     report = make_report(
-        problems={"5": "no bridge"}, missing={"0": ["tap0"], "5": ["tap1"]}, drops={"5": {"spoofing": 3}}
+        problems={"5": "no bridge"},
+        missing={"0": ["tap0"], "5": ["tap1"]},
+        drops={"5": {"spoofing": 3, "ports": {"tap1": 2}}},
     )
     assert report.problems == {"5": "no bridge"}
     assert report.missing == {"0": ("tap0",), "5": ("tap1",)}
     assert (report.drops["5"].spoofing, report.drops["5"].broadcast) == (3, 0)
+    assert report.drops["5"].ports == {"tap1": 2}
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,8 @@ def test_every_key_is_read() -> None:
         ({"missing": {"5": ["a/b"]}}, "missing"),
         ({"missing": {"5": ["x" * 16]}}, "missing"),
         ({"drops": {"5": {"weather": 1}}}, "drops"),
+        ({"drops": {"5": {"ports": {"a/b": 1}}}}, "drops"),
+        ({"drops": {"5": {"ports": {"tap1": -1}}}}, "drops"),
         ({"surplus": 1}, "surplus"),
     ],
 )

@@ -7,11 +7,10 @@ import pytest
 
 from cni_contrail.datapath.filter_rules import Drops
 from tests.cni_contrail.datapath.conftest import Pod, VirtualNetwork
-from tests.cni_contrail.datapath.test_filter_rules import ALLOWED, FORGED, received
+from tests.cni_contrail.datapath.test_filter_rules import received
 from tests.support import frames
+from tests.support.forged_frames import FLOODED, HONEST, SPOOFED, UNCOUNTED
 from tests.support.frames import PacketSocket
-
-SPOOFED = sorted(FORGED.keys() - {"broadcast", "multicast", "IPv6 from the unspecified address"})
 
 
 @pytest.fixture
@@ -34,33 +33,34 @@ def before(network: VirtualNetwork, wires: tuple[PacketSocket, PacketSocket]) ->
 
 
 @pytest.mark.parametrize("kind", SPOOFED)
-def test_what_no_rule_accepts_is_counted_as_spoofing(
+def test_what_no_rule_accepts_is_counted_as_spoofing_of_its_port(
     kind: str, network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
 ) -> None:
-    assert not received(pair, wires, FORGED[kind](*pair))
-    assert network.reconcile().drops == before._replace(spoofing=before.spoofing + 1)
+    assert not received(pair, wires, SPOOFED[kind])
+    ports = {**before.ports, "tap2": before.ports.get("tap2", 0) + 1}
+    assert network.reconcile().drops == before._replace(spoofing=before.spoofing + 1, ports=ports)
 
 
-@pytest.mark.parametrize("kind", ["broadcast", "multicast"])
+@pytest.mark.parametrize("kind", FLOODED)
 def test_what_is_not_forwarded_to_all_ports_is_counted_as_broadcast(
     kind: str, network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
 ) -> None:
-    assert not received(pair, wires, FORGED[kind](*pair))
+    assert not received(pair, wires, FLOODED[kind])
     assert network.reconcile().drops == before._replace(broadcast=before.broadcast + 1)
 
 
-@pytest.mark.parametrize("kind", ALLOWED)
+@pytest.mark.parametrize("kind", HONEST)
 def test_an_honest_frame_is_not_counted(
     kind: str, network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
 ) -> None:
-    assert received(pair, wires, ALLOWED[kind](*pair))
+    assert received(pair, wires, HONEST[kind])
     assert network.reconcile().drops == before
 
 
 def test_duplicate_address_detection_is_dropped_without_being_counted(
     network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
 ) -> None:
-    assert not received(pair, wires, FORGED["IPv6 from the unspecified address"](*pair))
+    assert not received(pair, wires, UNCOUNTED["IPv6 from the unspecified address"])
     assert network.reconcile().drops == before
 
 
@@ -68,7 +68,7 @@ def test_counters_keep_what_was_dropped_until_the_filter_is_replaced(
     network: VirtualNetwork, pair: tuple[Pod, Pod], wires: tuple[PacketSocket, PacketSocket], before: Drops
 ) -> None:
     for _ in range(3):
-        received(pair, wires, FORGED["IPv4 from a free address"](*pair))
+        received(pair, wires, SPOOFED["IPv4 from a free address"])
     pod = network.add_pod(4)
     assert network.reconcile().drops.spoofing == before.spoofing + 3
     network.pods.remove(pod)
@@ -85,10 +85,16 @@ def test_a_port_without_elements_is_counted(network: VirtualNetwork, pair: tuple
     mute.namespace.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
     network.ip("link", "set", mute.port.link, "master", "br0")
     spoofed = network.reconcile().drops.spoofing
+    assert "tap4" not in network.reconcile().drops.ports
     wire = PacketSocket(mute.namespace, "eth0")
     try:
         packet = frames.ipv4(mute.ipv4, pair[0].ipv4, frames.udp(b"payload"))
         wire.send(frames.ethernet(mute.mac, pair[0].mac, frames.IPV4, packet))
     finally:
         wire.close()
+    drops = network.reconcile().drops
+    assert (drops.spoofing, drops.ports["tap4"]) == (spoofed + 1, 1)
+    network.ip("link", "delete", mute.port.link)
+    network.reconcile()
+    assert "elements" not in network.run("nft", "list", "set", "bridge", "contrail", "spoofed")
     assert network.reconcile().drops.spoofing == spoofed + 1

@@ -73,10 +73,10 @@ def received(pair: Pair, wires: tuple[PacketSocket, PacketSocket], packet: bytes
 def test_a_forged_packet_is_dropped_and_counted(
     kind: str, node: RoutedNode, pair: Pair, wires: tuple[PacketSocket, PacketSocket]
 ) -> None:
-    before = node.reconcile().dropped
+    before = node.reconcile().drops.spoofing
     node.run("sysctl", "-qw", "net.ipv4.conf.tap2.rp_filter=0")
     assert not received(pair, wires, FORGED[kind](*pair))
-    assert node.reconcile().dropped == before + 1
+    assert node.reconcile().drops.spoofing == before + 1
 
 
 @pytest.mark.parametrize("kind", ["IPv4 from a free address", "IPv6 from a free address"])
@@ -122,9 +122,9 @@ def test_arp_requests_from_others_leave_no_trace_where_the_node_filters_loosely(
 def test_duplicate_address_detection_of_a_pod_is_not_counted(
     node: RoutedNode, pair: Pair, wires: tuple[PacketSocket, PacketSocket]
 ) -> None:
-    before = node.reconcile().dropped
+    before = node.reconcile().drops.spoofing
     assert not received(pair, wires, _ipv6(pair[1], "::"))
-    assert node.reconcile().dropped == before
+    assert node.reconcile().drops.spoofing == before
 
 
 def test_packets_of_other_links_are_not_filtered(node: RoutedNode, pair: Pair) -> None:
