@@ -15,7 +15,7 @@ manager never writes such values.
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -23,12 +23,14 @@ from msgspec import UNSET, UnsetType
 
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.names import BRIDGE, network_namespace
+from agent_api.datapath.shared_vnis import shared_vni_text
 from agent_api.errors import UnservableVirtualMachineError
 from agent_api.field_types import AUTHOR, NIL_UUID, format_vrouter_time
 from agent_api.ports.instance import NO_VLAN, InstancePort
 from agent_api.ports.port import Port
 from contrail_config.objects import InterfaceAddress, Route, VirtualMachine, VirtualMachineInterface
 
+_NOT_SHARED: Mapping[int, tuple[str, ...]] = {}
 _NO_DNS = {4: "0.0.0.0", 6: "::"}
 _FORBIDDEN_IN_ANNOTATION = re.compile(r'[:{}"\\\x00-\x1f\x7f]')
 
@@ -38,7 +40,8 @@ class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     """One interface as configured; `mtu` is in bytes, a route without `gw` is on-link.
 
     With a Linux datapath, `network_namespace` and `bridge` say where the host end belongs; with `routed` it belongs
-    in the node's own namespace, where it has these gateways of the pod's subnets.
+    in the node's own namespace, where it has these gateways of the pod's subnets. `refused`: why it must not be
+    connected.
     """
 
     id: str
@@ -62,6 +65,7 @@ class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     network_namespace: str | UnsetType = UNSET
     bridge: str | UnsetType = UNSET
     routed: tuple[str, ...] | UnsetType = UNSET
+    refused: str | UnsetType = UNSET
 
 
 class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
@@ -89,9 +93,15 @@ class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
 
 
 def configured_interfaces(
-    virtual_machine: VirtualMachine, *, datapath: Datapath = DEFAULT_DATAPATH
+    virtual_machine: VirtualMachine,
+    *,
+    datapath: Datapath = DEFAULT_DATAPATH,
+    shared_vnis: Mapping[int, tuple[str, ...]] = _NOT_SHARED,
 ) -> list[ConfiguredInterface]:
-    """Returns all interfaces in index order. Raises UnservableVirtualMachineError."""
+    """Returns all interfaces in index order; `shared_vnis` are those of several networks, with their names.
+
+    Raises UnservableVirtualMachineError.
+    """
     return [
         ConfiguredInterface(
             id=interface.uuid,
@@ -103,7 +113,7 @@ def configured_interfaces(
             mtu=interface.mtu,
             routes=interface.routes,
             **_address_keys(interface),
-            **(_datapath_keys(interface, index) if datapath is Datapath.LINUX else {}),
+            **(_datapath_keys(interface, index, shared_vnis) if datapath is Datapath.LINUX else {}),
         )
         for index, interface in enumerate(virtual_machine.interfaces)
     ]
@@ -182,12 +192,17 @@ def _instance_keys(port: Port) -> dict[str, Any]:
     }
 
 
-def _datapath_keys(interface: VirtualMachineInterface, index: int) -> dict[str, Any]:
+def _datapath_keys(
+    interface: VirtualMachineInterface, index: int, shared_vnis: Mapping[int, tuple[str, ...]]
+) -> dict[str, Any]:
     if index == 0:
         return {"routed": tuple(each.subnet_gateway for each in interface.addresses if each.subnet_gateway)}
     if not interface.vni:  # not connected
         return {}
-    return {"network_namespace": network_namespace(interface.vni), "bridge": BRIDGE}
+    place: dict[str, Any] = {"network_namespace": network_namespace(interface.vni), "bridge": BRIDGE}
+    if interface.vni in shared_vnis:  # one namespace would connect these networks
+        place["refused"] = shared_vni_text(interface.vni, shared_vnis[interface.vni])
+    return place
 
 
 def _address_keys(interface: VirtualMachineInterface) -> dict[str, Any]:

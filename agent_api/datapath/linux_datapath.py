@@ -16,6 +16,7 @@ from agent_api.datapath.lost_devices import has_lost_device
 from agent_api.datapath.metrics import DatapathMetrics
 from agent_api.datapath.report import DatapathReport
 from agent_api.datapath.reports import MAX_AGE, DatapathReports
+from agent_api.datapath.shared_vnis import shared_vni_text
 from agent_api.datapath.slice_index import SliceIndex
 from agent_api.datapath.slice_watches import SliceWatches
 from agent_api.ports.container import ContainerPort
@@ -227,4 +228,4 @@ def _first_few(reasons: list[str]) -> Iterator[str]:
 
 
 def _refusal(vni: int, names: tuple[str, ...]) -> str:
-    return f"datapath: VNI {vni}: not connected, several networks have it: {', '.join(names)}"
+    return f"datapath: {shared_vni_text(vni, names)}"

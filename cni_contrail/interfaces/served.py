@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cni_contrail.errors import Code, PluginError
+from cni_contrail.errors import Code, PluginError, RejectedError
 from cni_contrail.interfaces.fields import UUID, Fields
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.host_side import is_network_name
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, Route
-from cni_contrail.quoting import quoted
+from cni_contrail.quoting import cut, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +142,10 @@ class ServedList(NamedTuple):
 
 
 def read_list(items: Sequence[Any]) -> ServedList:
-    """Validates the answer to `/vm-cfg`; raises `PluginError` with code 100 if it is malformed."""
+    """Validates the answer to `/vm-cfg`.
+
+    Raises `PluginError` with code 100 if it is malformed, `RejectedError` if an interface must not be connected.
+    """
     fields = [Fields(item, position) for position, item in enumerate(items)]
     vrouter_agent = not any(each.has(key) for each in fields for key in _OUR_KEYS)
     vm_uuids = [each.uuid("vm-uuid") for each in fields]
@@ -175,6 +178,8 @@ def _port(fields: Fields) -> ServedPort:
 
 def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedInterface:
     position, total = fields.index()
+    if fields.has("refused"):
+        raise RejectedError(f"interface {position}: {cut(fields.text('refused'))}")
     if fields.annotations.get("default-gw", "none") not in _DEFAULT_GATEWAY:
         raise fields.malformed("annotations", f"a list with a valid default-gw, one of {', '.join(_DEFAULT_GATEWAY)}")
     return ServedInterface(

@@ -189,3 +189,13 @@ def test_a_malformed_network_of_the_agent_is_rejected(
     outcome: Outcome = plugin.add(pod)
     assert named in outcome.failed(100)
     assert networks.namespaces.existing() == set()
+
+
+def test_an_interface_that_the_agent_refuses_fails_the_add(
+    plugin: Plugin, pod: PodSandbox, agent: ScriptedAgent, networks: NodeNetworks
+) -> None:
+    first, second = make_vmis(2, uid=pod.uid)
+    refused = {"network-namespace": "contrail-7", "bridge": "br0", "refused": "VNI 7: not connected, said the agent"}
+    agent.serve(pod.vm_name, [first, replace(second, datapath=refused)])
+    assert "interface 1: VNI 7: not connected, said the agent" in plugin.add(pod).failed(101)
+    assert networks.namespaces.existing() == set()

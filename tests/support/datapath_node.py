@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from tests.support.shim import build_shim
 CIDRS = "10.1.0.0/16, fd00:1::/64"
 _NETWORK = "blue"
 _CONFIGURATION = {"cniVersion": "1.1.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"}
+_NO_CONFIGURATION: Mapping[str, Any] = {}
 _TIMEOUT = 30.0  # seconds
 
 
@@ -79,12 +80,15 @@ class NodeDaemon:
 
 
 class DatapathNode:
-    """The node, with one network; the calling thread is in its network namespace. See `datapath_node`."""
+    """The node, with one network `blue`; the calling thread is in its network namespace. See `datapath_node`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
         self.networks = NodeNetworks(folder / "networks")
         within = str(self.networks.folder)
-        self.manager = EmbeddedProcess(folder, options=("--datapath", "linux", "--netns-dir", within))
+        file = folder / "manager.yaml"
+        file.write_text(json.dumps(configuration))  # JSON is YAML
+        options = ("--config", str(file), "--datapath", "linux", "--netns-dir", within)
+        self.manager = EmbeddedProcess(folder, options=options)
         self._state = folder / "state"
         settings = {"agent-socket": str(self.manager.socket), "state-dir": str(self._state), "netns-dir": within}
         self.daemon = NodeDaemon(folder, settings)
@@ -103,15 +107,20 @@ class DatapathNode:
         return number
 
     @contextlib.contextmanager
-    def attached(self, name: str) -> Iterator[ConnectedPod]:
-        """Attaches a pod to the network; its sandbox is deleted at the end."""
-        write(self.manager.manifests / f"{name}.yaml", pod(name, networks=_NETWORK))
+    def attached(self, name: str, *, networks: str = _NETWORK) -> Iterator[ConnectedPod]:
+        """Attaches a pod to networks; its sandbox is deleted at the end."""
+        write(self.manager.manifests / f"{name}.yaml", pod(name, networks=networks))
         sandbox = Netns("pod")
         try:
-            self._add(name, sandbox)
+            self.attach(name, sandbox)
             yield ConnectedPod(sandbox, _addresses(sandbox))
         finally:
             sandbox.delete()
+
+    def attach(self, name: str, sandbox: Netns) -> None:
+        """Runs ADD for a pod that has a manifest."""
+        answer = call_shim(self.daemon, "ADD", name, sandbox)
+        assert "interfaces" in answer, answer
 
     def report(self) -> Any:
         """The status of the datapath, with the latest report, as the agent serves it."""
@@ -141,10 +150,6 @@ class DatapathNode:
         age = self.report()["age"]
         return age is not None and started - age > since
 
-    def _add(self, name: str, sandbox: Netns) -> None:
-        answer = call_shim(self.daemon, "ADD", name, sandbox)
-        assert "interfaces" in answer, answer
-
 
 def call_shim(daemon: NodeDaemon, command: str, name: str, sandbox: Netns, *, namespace: str = "demo") -> Any:
     """Calls the plugin for a pod by the native shim; returns the JSON of the result or of the error."""
@@ -173,14 +178,17 @@ def _addresses(sandbox: Netns) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def datapath_node() -> Iterator[DatapathNode]:
-    """Runs the node in a network namespace of its own, in which the calling thread is meanwhile."""
+def datapath_node(configuration: Mapping[str, Any] = _NO_CONFIGURATION) -> Iterator[DatapathNode]:
+    """Runs the node in a network namespace of its own, in which the calling thread is meanwhile.
+
+    `configuration` is that of the manager.
+    """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
         namespace = Netns("node")
         stack.callback(namespace.delete)
         stack.enter_context(namespace.inside())
-        node = DatapathNode(folder)
+        node = DatapathNode(folder, configuration)
         stack.callback(idle_connections.close)  # of `report`
         stack.callback(node.close)
         node.start()
