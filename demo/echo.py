@@ -13,15 +13,22 @@ from cni_contrail.link.netns import InNetns, open_netns
 _REQUEST: dict[int, int] = {socket.AF_INET: 8, socket.AF_INET6: 128}
 
 
-def reaches(namespace: str, address: str, *, timeout: float = 5, interval: float = 0.2) -> bool:
+def reaches(
+    namespace: str, address: str, *, source: str | None = None, timeout: float = 5, interval: float = 0.2
+) -> bool:
     """Returns whether the address answers an echo request from the namespace (a path) within `timeout` seconds.
 
-    Asks every `interval` seconds. Raises NetnsError if the namespace cannot be entered.
+    Asks every `interval` seconds, from the address `source`, or from one that the kernel chooses. False if the
+    namespace does not have the source. Raises NetnsError if the namespace cannot be entered.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     protocol = socket.IPPROTO_ICMPV6 if family == socket.AF_INET6 else socket.IPPROTO_ICMP
     identifier = secrets.randbelow(1 << 16)
     with _raw_socket(namespace, family, protocol) as asking:
+        try:
+            asking.bind((source or "", 0))
+        except OSError:
+            return False
         asking.settimeout(0)
         deadline = time.monotonic() + timeout
         while (left := deadline - time.monotonic()) > 0:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from contrail_config.objects import VirtualMachineInterface
+from contrail_config.objects import InterfaceAddress, VirtualMachineInterface
 from contrailctl.table import format_table
 from demo.container_runtime import PodSandbox
 from demo.echo import reaches
@@ -17,13 +17,18 @@ _LEGEND = "3 +1: 3 addresses of the target answer, in networks that both have; 1
 
 
 class Cell(NamedTuple):
-    """An echo request from a pod to an address of another one, which it must reach or must not."""
+    """An echo request from a pod to an address of another one, which it must reach or must not.
+
+    `source_address` is that of the pod in the network that both have. Subnets of its networks may overlap, and the
+    source says which of them is meant.
+    """
 
     source: PodSandbox
     target: PodSandbox
     network: str
     address: str
     must_reach: bool
+    source_address: str | None = None
 
 
 class Answer(NamedTuple):
@@ -45,15 +50,16 @@ def cells(sandboxes: Sequence[PodSandbox]) -> Iterator[Cell]:
         for each in interface.addresses
     }
     for source in sandboxes:
-        networks = {interface.network_uuid for interface in _interfaces(source)}
-        for target in sandboxes:
-            if source is target:
-                continue
+        networks = {interface.network_uuid: interface for interface in reversed(_interfaces(source))}
+        for target in (each for each in sandboxes if each is not source):
             for interface in _interfaces(target):
-                must_reach = interface.network_uuid in networks
+                shared = networks.get(interface.network_uuid)
                 for each in interface.addresses:
-                    if must_reach or not any((network, each.address) in owned for network in networks):
-                        yield Cell(source, target, _name(interface), each.address, must_reach)
+                    cell = Cell(source, target, _name(interface), each.address, must_reach=shared is not None)
+                    if shared is not None:
+                        yield cell._replace(source_address=_own(shared, each))
+                    elif not any((network, each.address) in owned for network in networks):
+                        yield cell
 
 
 def asked(wanted: Sequence[Cell]) -> list[Answer]:
@@ -91,7 +97,12 @@ def _cell(found: Sequence[Answer]) -> str:
 
 def _ask(cell: Cell) -> bool:
     timeout = _POSITIVE_TIMEOUT if cell.must_reach else _NEGATIVE_TIMEOUT
-    return reaches(cell.source.attachment.netns, cell.address, timeout=timeout)
+    return reaches(cell.source.attachment.netns, cell.address, source=cell.source_address, timeout=timeout)
+
+
+def _own(interface: VirtualMachineInterface, target: InterfaceAddress) -> str | None:
+    """Returns the address of an interface that has the family of the target, if there is one."""
+    return next((each.address for each in interface.addresses if each.family == target.family), None)
 
 
 def _interfaces(sandbox: PodSandbox) -> tuple[VirtualMachineInterface, ...]:

@@ -51,6 +51,12 @@ def test_an_address_that_another_pod_has_in_a_network_of_the_source_proves_nothi
     assert ("a", "c", "10.1.0.3", True) in wanted(*pods)
 
 
+def test_a_pod_asks_from_its_address_in_the_network_that_both_have() -> None:
+    pods = sandbox("a", blue="10.1.0.2", red="10.1.0.3"), sandbox("b", red="10.1.0.4")
+    asked = [(cell.address, cell.source_address) for cell in cells(pods)]
+    assert asked == [("10.1.0.4", "10.1.0.3"), ("10.1.0.2", None), ("10.1.0.3", "10.1.0.4")]
+
+
 @pytest.mark.parametrize(
     ("must_reach", "is_answered", "sentences"),
     [
