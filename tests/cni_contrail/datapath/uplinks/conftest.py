@@ -59,6 +59,8 @@ class UplinkNode:
         peer = ("type", "veth", "peer", "name", "eth0", "netns", self.outside.name)
         self.namespace.ip("link", "add", "fabric", *peer)
         for namespace, link, addresses in ((self.namespace, "fabric", NODE), (self.outside, "eth0", OUTSIDE)):
+            namespace.ip("link", "set", link, "addrgenmode", "none")  # the kernel's own is tentative for a second
+            namespace.ip("address", "add", f"fe80::{addresses[0][-1]}/64", "dev", link, "nodad")
             namespace.ip("link", "set", link, "up")
             namespace.ip("address", "add", f"{addresses[0]}/24", "dev", link)
             namespace.ip("address", "add", f"{addresses[1]}/64", "dev", link, "nodad")
