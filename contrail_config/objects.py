@@ -205,7 +205,8 @@ class NetworkSlice(ConfigObject, frozen=True):
 
     `tunnel` are the addresses under which the node is reached, at most one per family. A network with `forwarding_mode`
     l2_l3 lists its `endpoints`. One with l3 lists `blocks`, the CIDRs of the address blocks that belong to the node,
-    and `borrowed`, single addresses that are on the node although their blocks do not belong to it.
+    `borrowed`, single addresses that are on the node although their blocks do not belong to it, and `node_addresses`,
+    those of the node itself in its blocks, at most one per family.
     """
 
     network_uuid: str
@@ -217,6 +218,7 @@ class NetworkSlice(ConfigObject, frozen=True):
     endpoints: tuple[Endpoint, ...] = ()
     blocks: tuple[str, ...] = ()
     borrowed: tuple[str, ...] = ()
+    node_addresses: tuple[str, ...] = ()
 
 
 class EventType(StrEnum):

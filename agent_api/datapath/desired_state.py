@@ -50,13 +50,17 @@ class DesiredNetwork(_State, frozen=True, omit_defaults=True):
 
 
 class RoutedNetwork(_State, frozen=True, omit_defaults=True):
-    """The cluster's pod network across nodes: blocks of this node, and what other nodes have. As `DesiredNetwork`."""
+    """The cluster's pod network across nodes: blocks of this node, and what other nodes have. As `DesiredNetwork`.
+
+    `addresses` are those of the node itself in its blocks, with which it sends to pods of other nodes.
+    """
 
     vni: int
     mtu: int
     own_blocks: tuple[str, ...]
     remotes: tuple[RemoteBlock, ...]
     complete: bool = True
+    addresses: tuple[str, ...] = ()
 
 
 class RoutedPort(_State, frozen=True):
@@ -204,6 +208,7 @@ def _routed_network(
         own_blocks=fabric.own_blocks(uuid),
         remotes=() if tunnel is None else fabric.blocks(uuid, tunnel),
         complete=fabric.is_complete(uuid),
+        addresses=fabric.own_addresses(uuid),
     )
 
 

@@ -94,6 +94,11 @@ class Fabric:
         own = self._slices.of(network_uuid).get(self._node)
         return () if own is None else own.blocks
 
+    def own_addresses(self, network_uuid: str) -> tuple[str, ...]:
+        """Returns the addresses of this node itself in its blocks of a network."""
+        own = self._slices.of(network_uuid).get(self._node)
+        return () if own is None else _by_family(own.node_addresses)
+
     def _remote(self, network_uuid: str, tunnel: Tunnel) -> Iterator[tuple[NetworkSlice, str]]:
         """Yields the slices of other nodes, by name, each with the address under which this node reaches it."""
         for node, item in sorted(self._slices.of(network_uuid).items()):

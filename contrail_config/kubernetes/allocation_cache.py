@@ -40,9 +40,10 @@ _MAX_CLEANUPS: Final = 4
 
 
 class _NetworkPool(NamedTuple):
-    """A block pool, and the subnets from which it was built."""
+    """A block pool, and the subnets from which it was built; `for_nodes` as in `BlockPool`."""
 
     subnets: tuple[Subnet, ...]
+    for_nodes: bool
     blocks: BlockPool
 
 
@@ -112,13 +113,22 @@ class AllocationCache:
         """Returns the network's block pool of a family. Raises ValueError for invalid subnets."""
         key = PoolKey(network.uuid, family)
         pool = self._pools.get(key)
-        if pool is None or pool.subnets != network.subnets:
-            pool = self._pools[key] = _NetworkPool(network.subnets, BlockPool(network.subnets, family=family))
+        subnets, for_nodes = network.subnets, network.has_node_blocks
+        if pool is None or (pool.subnets, pool.for_nodes) != (subnets, for_nodes):
+            blocks = BlockPool(subnets, family=family, for_nodes=for_nodes)
+            pool = self._pools[key] = _NetworkPool(subnets, for_nodes, blocks)
             for block in self._blocks.get(key, {}).values():
                 pool.blocks.update(block)
             for sealed in [sealed for sealed in self._sealed if sealed.pool == key]:
                 pool.blocks.seal(self.block(sealed))
         return pool.blocks
+
+    def node_address(self, network: VirtualNetwork, block: BlockKey) -> AddressKey | None:
+        """Returns the address of the node to which a block belongs; None if it has none, or a pod has it."""
+        address = self.block_pool(network, block.pool.family).node_address(block.first)
+        if address is None or self.entry(AddressKey(block.pool, address)) is not None:
+            return None
+        return AddressKey(block.pool, address)
 
     def drop_pools(self, network_uuid: str) -> None:
         """Drops the block pools of a deleted network."""

@@ -10,6 +10,9 @@ A network whose nodes route by block (`VirtualNetwork.has_node_blocks`) prefers,
    so it comes only now, although it would keep the number of blocks lower;
 4. any new block. So no network is exhausted while it has a free address, however few blocks it has for its nodes.
 
+In such a network the lowest usable address of each block is not allocated: it is for the node itself, which sends with
+it to pods on other nodes. Blocks with few usable addresses, of small subnets, have none to spare.
+
 Any other network uses all existing blocks before a new one.
 
 Where several blocks qualify, the one allocated from last is used up first, since a block that several pods of one
@@ -30,6 +33,9 @@ from contrail_config.objects import Subnet
 _SPARE: Final = SIZE // 4
 """Free addresses of a block that are worth a write of it."""
 
+_SPARES_ONE: Final = 16
+"""Usable addresses of a block from which on one of them is the node's."""
+
 _EVERY: Final = (1 << SIZE) - 1
 
 
@@ -45,10 +51,13 @@ class _BlockState(NamedTuple):
 class BlockPool:
     """Blocks of one family of a network, numbered by their first address divided by `SIZE`.
 
+    `for_nodes`: one address of each block is the node's.
+
     Raises ValueError for a subnet that is malformed or overlaps another one.
     """
 
-    def __init__(self, subnets: Sequence[Subnet], *, family: int) -> None:
+    def __init__(self, subnets: Sequence[Subnet], *, family: int, for_nodes: bool = False) -> None:
+        self._for_nodes = for_nodes
         self._subnets = SubnetTable(subnets, family=family)
         self._possible = sum(_possible_blocks(each) for each in self._subnets)
         self._reserved = _reserved_bits(self._subnets)
@@ -81,8 +90,17 @@ class BlockPool:
         """Returns why the address is not allocated; None if it can be."""
         if address // SIZE in self._sealed:
             return "its address block is invalid"
+        if address == self.node_address(address - address % SIZE):
+            return "it is the address of the node to which its block belongs"
         found = self._subnets.find(address)
         return "it is in no subnet of the network" if found is None else found.unavailable_reason(address)
+
+    def node_address(self, first: int) -> int | None:
+        """Returns the address of the node in its block that begins with `first`; None if the block has none."""
+        usable = self._allocatable(first // SIZE)
+        if not self._for_nodes or usable.bit_count() < _SPARES_ONE:
+            return None
+        return first + _lowest_bit(usable)
 
     def seal(self, block: Block) -> None:
         """Allocates no address of the block until it is unsealed, whatever its state."""
@@ -157,6 +175,10 @@ class BlockPool:
         return _BlockState(block.node, before.usable, free, start)
 
     def _usable(self, number: int) -> int:
+        own = self.node_address(number * SIZE)
+        return self._allocatable(number) & ~(0 if own is None else 1 << own % SIZE)
+
+    def _allocatable(self, number: int) -> int:
         first, last = number * SIZE, number * SIZE + SIZE - 1
         bits = 0
         for subnet in self._subnets.overlapping(first, last):

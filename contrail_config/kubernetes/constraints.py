@@ -148,6 +148,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "endpoints": _list(16384),
         "blocks": _list(16384, _CIDR),
         "borrowed": _list(16384, _ADDRESS),
+        "node_addresses": _list(2, _ADDRESS),
     },
     Pending: {"reason": _REASON, "message": _text(1024)},
     LastAllocation: {"address": _ADDRESS},

@@ -18,7 +18,7 @@ from contrail_config.kubernetes.blocks import BlockKey
 from contrail_config.kubernetes.informer import Informer
 from contrail_config.kubernetes.invalid_objects import InvalidObject
 from contrail_config.kubernetes.node_addresses import NODES, NodeObject, tunnel_addresses
-from contrail_config.kubernetes.slice_table import FindHome, FindNetwork, SliceTable
+from contrail_config.kubernetes.slice_table import FindHome, FindNetwork, FindNodeAddress, SliceTable
 from contrail_config.kubernetes.slice_writer import SliceWriter
 from contrail_config.objects import VirtualMachine
 
@@ -30,9 +30,17 @@ _LONGEST_PAUSE: Final = 30.0  # seconds
 class NetworkSlices:
     """Keeps the slices of all networks while `run` runs; without `enabled` nothing has an effect."""
 
-    def __init__(self, client: KubeClient, find_network: FindNetwork, find_home: FindHome, *, enabled: bool) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        find_network: FindNetwork,
+        find_home: FindHome,
+        find_node_address: FindNodeAddress,
+        *,
+        enabled: bool,
+    ) -> None:
         self._enabled = enabled
-        self._table = SliceTable(find_network, find_home)
+        self._table = SliceTable(find_network, find_home, find_node_address)
         self.writer = SliceWriter(client, self._table)
         self._nodes = Informer(client, NODES, self._apply_node)
         self._has_virtual_machines = asyncio.Event()

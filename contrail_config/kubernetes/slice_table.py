@@ -33,6 +33,9 @@ FindNetwork = Callable[[str], VirtualNetwork | None]
 FindHome = Callable[[str, str], str | None]
 """Returns the node to which the block of an address belongs, if to any: by network uuid and address."""
 
+FindNodeAddress = Callable[[BlockKey], str | None]
+"""Returns the address in a block that is for the node to which it belongs, None if there is none."""
+
 
 class SliceKey(NamedTuple):
     """Identifies a slice."""
@@ -60,9 +63,10 @@ class _Network:
 
 
 class SliceTable:
-    """All slices. `find_network` and `find_home` answer from caches."""
+    """All slices. What finds something answers from caches."""
 
-    def __init__(self, find_network: FindNetwork, find_home: FindHome) -> None:
+    def __init__(self, find_network: FindNetwork, find_home: FindHome, find_node_address: FindNodeAddress) -> None:
+        self._find_node_address = find_node_address
         self._find_network = find_network
         self._find_home = find_home
         self._networks: dict[str, _Network] = {}
@@ -159,11 +163,21 @@ class SliceTable:
         return description
 
     def _routed(self, empty: NetworkSlice, key: SliceKey, texts: Iterable[str]) -> NetworkSlice | None:
-        blocks = tuple(_cidr(block) for block in sorted(self._blocks.get(key, ())))
+        own = sorted(self._blocks.get(key, ()))
+        blocks = tuple(_cidr(block) for block in own)
         borrowed = tuple(sorted(address for text in texts for address in self._borrowed(key, text)))
         if not blocks and not borrowed:
             return None
-        return NetworkSlice(*_identity(empty), blocks=blocks, borrowed=borrowed)
+        node_addresses = self._node_addresses(own)
+        return NetworkSlice(*_identity(empty), blocks=blocks, borrowed=borrowed, node_addresses=node_addresses)
+
+    def _node_addresses(self, blocks: Iterable[BlockKey]) -> tuple[str, ...]:
+        """Returns the first address of the node in each family."""
+        found = dict[int, str]()
+        for block in blocks:
+            if block.pool.family not in found and (address := self._find_node_address(block)) is not None:
+                found[block.pool.family] = address
+        return tuple(found.values())
 
     def _borrowed(self, key: SliceKey, text: str) -> Iterator[str]:
         """Yields those addresses of an interface whose blocks do not belong to its node."""

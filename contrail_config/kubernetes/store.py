@@ -25,7 +25,7 @@ from contrail_config.kube.selector import EVERYTHING, Selector
 from contrail_config.kubernetes.address_operations import Allocate, ListHeldOwners, ListOwners, Release, ShortenHolds
 from contrail_config.kubernetes.address_recovery import recovery_operations, unrecorded_addresses
 from contrail_config.kubernetes.allocation_cache import AllocationCache
-from contrail_config.kubernetes.blocks import AddressKey, PoolKey, block_key, decode_block
+from contrail_config.kubernetes.blocks import AddressKey, BlockKey, PoolKey, block_key, decode_block
 from contrail_config.kubernetes.committer import FLUSH_INTERVAL, Committer
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.informer import Informer
@@ -94,7 +94,7 @@ class KubernetesStore:
         self._virtual_machines = VirtualMachineClient(client)
         self._pending = PendingVirtualMachineClient(client.low_priority())
         self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
-        self.slices = NetworkSlices(client, self._networks.find, self._home_of, enabled=slices)
+        self.slices = NetworkSlices(client, self._networks.find, self._home_of, self._node_address_of, enabled=slices)
         self._networks.on_change(self.slices.network_changed)
         self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork] | Watcher[NetworkSlice]] = set()
@@ -359,6 +359,11 @@ class KubernetesStore:
         family = family_of(address)
         key = AddressKey(PoolKey(network_uuid, family), parse_address(address, family=family))
         return self._allocations.block(key.block).node
+
+    def _node_address_of(self, block: BlockKey) -> str | None:
+        network = self._networks.find(block.pool.network_uuid)
+        found = None if network is None else self._allocations.node_address(network, block)
+        return None if found is None else found.text
 
     def _seal_block(self, name: str) -> None:
         if (key := block_key(name)) is not None:

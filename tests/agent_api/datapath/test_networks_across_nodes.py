@@ -38,16 +38,16 @@ def make_slice(interface: VirtualMachineInterface, node: str, tunnel: str, **fie
     return msgspec.structs.replace(made, **fields)
 
 
-def routed(node: str, tunnel: str, *blocks: str) -> NetworkSlice:
-    return make_slice(PODS, node, tunnel, forwarding_mode=ForwardingMode.L3, blocks=blocks)
+def routed(node: str, tunnel: str, *blocks: str, own: str) -> NetworkSlice:
+    return make_slice(PODS, node, tunnel, forwarding_mode=ForwardingMode.L3, blocks=blocks, node_addresses=(own,))
 
 
 @pytest.fixture
 def slices() -> SlicesInMemory:
     """Slices of this node and another one."""
     slices = SlicesInMemory()
-    slices.put(routed(NODE, "192.0.2.1", "10.32.0.0/26"))
-    slices.put(routed("other", "192.0.2.2", "10.32.0.64/26"))
+    slices.put(routed(NODE, "192.0.2.1", "10.32.0.0/26", own="10.32.0.2"))
+    slices.put(routed("other", "192.0.2.2", "10.32.0.64/26", own="10.32.0.64"))
     slices.put(make_slice(BLUE, NODE, "192.0.2.1", endpoints=(Endpoint(BLUE.mac, ("10.1.1.11",)),)))
     slices.put(make_slice(BLUE, "other", "192.0.2.2", endpoints=(Endpoint("02:00:00:00:00:07", ("10.1.1.7",)),)))
     return slices
@@ -105,6 +105,7 @@ async def test_what_other_nodes_have_is_served(store: SqliteStore, linux: Served
         "mtu": 1450,
         "own-blocks": ["10.32.0.0/26"],
         "remotes": [{"cidr": "10.32.0.64/26", "tunnel": "192.0.2.2"}],
+        "addresses": ["10.32.0.2"],
     }
 
 

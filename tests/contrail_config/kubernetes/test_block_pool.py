@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from contrail_config.addressing.notation import format_address
+from contrail_config.addressing.notation import format_address, parse_address
 from contrail_config.addressing.subnet import default_gateway
 from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import AddressEntry, Block, BlockKey, PoolKey
@@ -161,3 +161,25 @@ def test_a_pool_of_the_family_without_subnets_has_no_address() -> None:
     assert pool.unusable_reason(1) == "it is in no subnet of the network"
     with pytest.raises(ValueError, match="in no subnet"):
         pool.bounds(1)
+
+
+def test_the_lowest_usable_address_of_each_block_is_for_its_node() -> None:
+    subnet = Subnet(cidr="10.0.0.0/25", gateway="10.0.0.1", excluded=("10.0.0.64",))
+    pool = BlockPool([subnet], family=4, for_nodes=True)
+    first = parse_address("10.0.0.0", family=4)
+    assert [pool.node_address(first + start) for start in (0, 64)] == [first + 2, first + 65]
+    assert pool.next_free("a") == first + 3
+    assert pool.unusable_reason(first + 65) == "it is the address of the node to which its block belongs"
+    assert pool.unusable_reason(first + 66) is None
+
+
+def test_blocks_with_few_addresses_have_none_for_nodes() -> None:
+    pool = BlockPool([Subnet(cidr="10.0.0.0/28", gateway="10.0.0.1")], family=4, for_nodes=True)
+    first = parse_address("10.0.0.0", family=4)
+    assert pool.node_address(first) is None
+    assert pool.next_free("a") == first + 2
+
+
+def test_blocks_that_belong_to_no_node_have_none_for_nodes() -> None:
+    pool = BlockPool([Subnet(cidr="10.0.0.0/24", gateway="10.0.0.1")], family=4)
+    assert pool.node_address(parse_address("10.0.0.64", family=4)) is None

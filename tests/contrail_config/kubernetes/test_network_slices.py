@@ -236,6 +236,7 @@ async def test_pods_of_a_routed_network_cost_no_write_but_for_new_blocks(
 ) -> None:
     first = await start_pod(manager, [pods], "first", node=A)
     await until(lambda: stored(server).get(("pods", A), {}).get("blocks") == ["10.2.0.0/26"])
+    assert stored(server)["pods", A]["nodeAddresses"] == ["10.2.0.2"]
     await settled(manager)
     before = len(writes(server))
     for number in range(20):

@@ -30,7 +30,12 @@ class Cluster:
     def __init__(self) -> None:
         self.networks = {network.uuid: network for network in (BLUE, PODS)}
         self.homes: dict[str, str] = {}
-        self.table = SliceTable(self.networks.get, lambda _network, address: self.homes.get(address))
+        self.node_addresses: dict[int, str] = {}  # by first address of the block
+        self.table = SliceTable(
+            self.networks.get,
+            lambda _network, address: self.homes.get(address),
+            lambda block: self.node_addresses.get(block.first),
+        )
         for node, address in ((A, "192.0.2.1"), (B, "192.0.2.2")):
             self.table.set_tunnel(node, (address,))
 
@@ -125,6 +130,19 @@ def test_a_routed_network_lists_the_blocks_of_the_node(cluster: Cluster) -> None
 def test_blocks_of_ipv6_are_as_large(cluster: Cluster) -> None:
     cluster.table.set_block(BlockKey(PoolKey(PODS.uuid, 6), parse_address("fd00::40", family=6)), A)
     assert cluster.slice(PODS, A).blocks == ("fd00::40/122",)
+
+
+def test_a_node_has_one_address_of_each_family_in_its_blocks(cluster: Cluster) -> None:
+    for family, first, address in (
+        (4, "10.2.0.64", "10.2.0.65"),
+        (4, "10.2.0.128", "10.2.0.129"),
+        (6, "fd00::", "fd00::2"),
+    ):
+        number = parse_address(first, family=family)
+        cluster.node_addresses[number] = address
+        cluster.table.set_block(BlockKey(PoolKey(PODS.uuid, family), number), A)
+    cluster.set_block("10.2.0.0", A)
+    assert cluster.slice(PODS, A).node_addresses == ("10.2.0.65", "fd00::2")
 
 
 def test_pods_whose_addresses_are_in_blocks_of_their_node_affect_no_slice(cluster: Cluster) -> None:

@@ -63,9 +63,12 @@ def a_slice() -> Object:
     uid, name = str(uuid.uuid4()), ("default-domain", "k8s-default", "blue")
     endpoints = (Endpoint("02:00:00:00:00:01", ("10.1.0.9", "fd00::9")),)
     made = NetworkSlice(uid, f"node-{uid[:8]}", name, 3, tunnel=("192.0.2.1", "fd00:9::1"), endpoints=endpoints)
-    return as_object(
-        network_slice_object(msgspec.structs.replace(made, blocks=("10.1.0.0/26",), borrowed=("10.1.0.9", "fd00::9")))
-    )
+    routed = {
+        "blocks": ("10.1.0.0/26",),
+        "borrowed": ("10.1.0.9", "fd00::9"),
+        "node_addresses": ("10.1.0.2", "fd00::2"),
+    }
+    return as_object(network_slice_object(msgspec.structs.replace(made, **routed)))
 
 
 def a_report() -> Object:
@@ -169,6 +172,7 @@ REJECTED = {
     "endpoint with a bad address": Bad(SLICE, "spec.endpoints.0.addresses.0", "x", "spec.endpoints[0].addresses[0]"),
     "slice with a bad block": Bad(SLICE, "spec.blocks.0", "10.1.0.0", "spec.blocks[0]"),
     "slice with a bad borrowed address": Bad(SLICE, "spec.borrowed.0", "10.1", "spec.borrowed[0]"),
+    "slice with a bad node address": Bad(SLICE, "spec.nodeAddresses.0", "10.1", "spec.nodeAddresses[0]"),
     "report of a bad uuid": Bad(REPORT, "status.unplugged.0", "a", "status.unplugged[0]"),
     "report of too many ports": Bad(REPORT, "status.unplugged", [new_owner()] * 1025, "status.unplugged"),
     "report of a negative number": Bad(REPORT, "status.pendingDeletes", -1, "status.pendingDeletes"),

@@ -95,7 +95,7 @@ def test_each_agent_serves_what_the_other_node_has(cluster: Cluster, agents: Age
     assert state["tunnel"] == {"addresses": [ADDRESSES[FIRST]], "port": 4790}
     assert {"name": SECOND, "addresses": [ADDRESSES[SECOND]]} in state["nodes"]
     routed = state["routed-network"]
-    assert (routed["vni"], len(routed["own-blocks"])) == (1, 1)
+    assert (routed["vni"], len(routed["own-blocks"]), len(routed["addresses"])) == (1, 1, 1)
     assert {each["tunnel"] for each in routed["remotes"]} >= {ADDRESSES[SECOND]}
     assert [item["vn-name"] for item in agents[FIRST].interfaces(tenant.namespace, "one", wait=5)][1:] == [
         f"default-domain:k8s-{tenant.namespace}:k8s-blue-pod-network"
