@@ -47,6 +47,12 @@ class Cluster:
         """Kubeconfig of the agent of a node."""
         return self.server.kubeconfig(token=self.agent_token(node))
 
+    def requests_of_agents(self, *nodes: str) -> list[Object]:
+        """Audit events of the requests that the agents of these nodes have sent."""
+        account, key = f"system:serviceaccount:{NAMESPACE}:contrail-agent", "authentication.kubernetes.io/node-name"
+        events = [event for event in self.server.audited() if event["user"]["username"] == account]
+        return [event for event in events if event["user"].get("extra", {}).get(key, [""])[0] in nodes]
+
     def definitions(self) -> set[str]:
         """Names of all CustomResourceDefinitions."""
         return {item["metadata"]["name"] for item in self.items(DEFINITIONS)}

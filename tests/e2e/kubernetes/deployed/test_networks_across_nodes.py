@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,3 +135,13 @@ def test_an_agent_without_a_pod_in_a_network_does_not_follow_it(
         what="the second node has the network",
     )
     assert interface["vni"] not in {network["vni"] for network in datapath(agents[FIRST])["networks"]}
+
+
+def test_agents_watch_slices_by_network(cluster: Cluster, agents: Agents) -> None:
+    asked = cluster.requests_of_agents(*ADDRESSES)
+    watches = {event["requestURI"] for event in asked if "/networkslices?" in event["requestURI"]}
+    assert watches
+    for watch in watches:
+        assert re.search(r"/namespaces/contrail-networks-\d{3}/networkslices\?", watch)
+        assert re.search(r"labelSelector=opencontrail.org(%2F|/)network", watch)
+    assert {event["objectRef"]["resource"] for event in asked} == {"virtualmachines", "networkslices", "contrailnodes"}
