@@ -13,7 +13,7 @@ from cni_contrail.datapath import bridge
 from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
 from cni_contrail.datapath.entries import Entries, entries_of
 from cni_contrail.datapath.filter_rules import Drops, forget_ports
-from cni_contrail.datapath.missing_modules import open_filters
+from cni_contrail.datapath.missing_modules import explained, open_filters
 from cni_contrail.datapath.namespace_settings import (
     configure_bridge,
     configure_namespace,
@@ -29,6 +29,7 @@ from cni_contrail.datapath.tunnel_messages import Tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnels import make_tunnels, remove_tunnels, set_up, tunnels_of
 from cni_contrail.link import links
+from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest
@@ -77,7 +78,9 @@ def reconcile_network(
         kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
         wanted = {} if underlay is None else tunnels_of(network, underlay)
-        state, changes = _prepare(kernel, filters, netns_fd, network, wanted, sysctl_dir)
+        state, changes, problem = _prepare(kernel, filters, netns_fd, network, wanted, sysctl_dir)
+        if problem is not None:
+            underlay, wanted, removes_remotes = None, {}, False
         unknown = (state.ports | state.other_links) - {port.link for port in network.ports}
         desired = entries_of(network, frozenset(state.indexes))
         if underlay is not None:
@@ -95,7 +98,7 @@ def reconcile_network(
         missing=frozenset({port.link for port in network.ports} - state.indexes.keys()),
         drops=state.drops,
         uplink=state.indexes.get(UPLINK),
-        problem=None if underlay is None else no_address_for(network.nodes(), underlay),
+        problem=problem if underlay is None else no_address_for(network.nodes(), underlay),
         has_stale=not removes_remotes and _has_stale(state, desired, wanted),
     )
 
@@ -107,8 +110,11 @@ def _prepare(
     network: Network,
     tunnels: Mapping[str, Tunnel],
     sysctl_dir: str,
-) -> tuple[NetworkState, int]:
-    """Creates or corrects the bridge, its ports and its tunnels; returns the state then, and the number of changes."""
+) -> tuple[NetworkState, int, str | None]:
+    """Creates or corrects the bridge, its ports and its tunnels.
+
+    Returns the state then, the number of changes, and what prevents tunnels: pods of this node do without.
+    """
     state = read_network(kernel, filters)
     if UPLINK not in state.indexes and not network.blocks:
         with InNetns(netns):
@@ -118,12 +124,16 @@ def _prepare(
     if network.blocks:
         with InNetns(netns):
             forward_between_blocks(sysctl_dir)
-    changes = len(requests) + make_tunnels(kernel, netns, tunnels, state.tunnels)
-    if not changes:
-        return state, 0
+    changes, problem = len(requests), None
+    try:
+        changes += make_tunnels(kernel, netns, tunnels, state.tunnels, is_new=state.bridge is None)
+    except KernelError as error:
+        problem = str(explained(error))
+    if not changes and problem is None:
+        return state, 0, None
     with InNetns(netns):
         configure_bridge(sysctl_dir)
-    return read_network(kernel, filters), changes  # the kernel drops entries of links that change
+    return read_network(kernel, filters), changes, problem  # the kernel drops entries of links that change
 
 
 def _has_stale(state: NetworkState, desired: Entries, tunnels: Mapping[str, Tunnel]) -> bool:

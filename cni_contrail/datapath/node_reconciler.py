@@ -122,8 +122,8 @@ class NodeReconciler:
             outcome.add_problem(INDEX_0, str(explained(error)))
             return None
         outcome.changes[INDEX_0] = outcome.changes.get(INDEX_0, 0) + changes
-        drops = outcome.drops.get(INDEX_0, Drops(0, 0))
-        outcome.drops[INDEX_0] = drops._replace(tunnel=self._tunnels.dropped)
+        if INDEX_0 in outcome.drops:
+            outcome.drops[INDEX_0] = outcome.drops[INDEX_0]._replace(tunnel=self._tunnels.dropped)
         return underlay
 
     def _try_blocks(self, underlay: Underlay, networks: Sequence[Network], outcome: NodeOutcome) -> None:

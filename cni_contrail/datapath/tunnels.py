@@ -37,11 +37,12 @@ def tunnels_of(network: Network, underlay: Underlay) -> dict[str, Tunnel]:
 
 
 def make_tunnels(
-    kernel: RouteSocket, netns: int, desired: Mapping[str, Tunnel], found: Mapping[str, TunnelInfo]
+    kernel: RouteSocket, netns: int, desired: Mapping[str, Tunnel], found: Mapping[str, TunnelInfo], *, is_new: bool
 ) -> int:
     """Creates or corrects tunnels in the network's namespace, where the bridge is; returns the number of changes.
 
-    `kernel` is a socket there, and the calling thread is in the node's namespace. Raises KernelError.
+    `kernel` is a socket there, and the calling thread is in the node's namespace. `is_new`: so is that of the network,
+    and the kernel may still have the links of an earlier one, which are waited for. Raises KernelError.
     """
     changes = 0
     for name, tunnel in desired.items():
@@ -50,7 +51,7 @@ def make_tunnels(
             kernel.execute_all([links.delete(info.ref)])
             info = None
         if info is None:
-            create_tunnel(tunnel, netns, BRIDGE)
+            create_tunnel(tunnel, netns, BRIDGE, timeout=_TIMEOUT if is_new else 0)
             (answer,) = kernel.get([links.get(name)])
             info = None if isinstance(answer, KernelError) else messages.parse_tunnel(answer)
             changes += 1
@@ -61,14 +62,16 @@ def make_tunnels(
     return changes
 
 
-def create_tunnel(tunnel: Tunnel, netns: int | None = None, bridge: LinkRef | None = None) -> None:
+def create_tunnel(
+    tunnel: Tunnel, netns: int | None = None, bridge: LinkRef | None = None, *, timeout: float = 0
+) -> None:
     """Creates a tunnel, in the namespace `netns` if that is not the calling thread's, which is the node's.
 
-    Raises KernelError: EEXIST if another link has had its VNI for 2 s.
+    Raises KernelError: EEXIST if another link has had its VNI for `timeout` seconds.
     """
     request = messages.create_tunnel(tunnel, netns, bridge)
     with RouteSocket() as node:
-        for _ in Deadline(_TIMEOUT).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
+        for _ in Deadline(timeout).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
             errors = node.execute([request])
             if not errors:
                 return

@@ -382,15 +382,18 @@ def test_a_namespace_that_was_deleted_by_hand_is_made_again_with_its_tunnel(clus
     connected((successor, pair[1]))
 
 
-def test_a_vni_that_another_link_has_is_a_problem_of_its_network_alone(cluster: Cluster) -> None:
+def test_a_vni_that_another_link_has_is_a_problem_of_its_network_which_works_on_its_node(cluster: Cluster) -> None:
     pods = [cluster.add_pod(node, vni, 2 + node.number) for node in cluster.nodes for vni in (RED, BLUE)]
     node = cluster.nodes[0]
     node.run("ip", "link", "add", "other", "type", "vxlan", "id", str(RED), "dstport", "4789")
+    node.networks.run(RED, "ip", "address", "flush", "dev", "br0")
     outcome = node.reconcile([cluster.network(node, vni) for vni in (RED, BLUE)], cluster.underlay(node))
     assert set(outcome.problems) == {RED}
     assert f"create tunnel vx0 of VNI {RED}" in outcome.problems[RED]
     cluster.nodes[1].reconcile([cluster.network(cluster.nodes[1], BLUE)], cluster.underlay(cluster.nodes[1]))
     connected((pods[1], pods[3]))
+    for gateway in GATEWAYS:
+        assert reaches(pods[0].namespace, gateway.address)
 
 
 def test_an_mtu_that_does_not_fit_the_underlay_is_a_problem(cluster: Cluster, pair: Pair) -> None:
