@@ -167,7 +167,8 @@ async def test_pods_of_two_nodes_reach_each_other_in_both_kinds_of_networks(
         first, second = virtual_machine.interfaces
         endpoint = SliceEndpoint(pod.port.mac, pod.port.addresses)
         slices.put(slice_of(second, each, endpoints=(endpoint,)))
-        slices.put(slice_of(first, each, forwarding_mode=ForwardingMode.L3, blocks=blocks))
+        own = tuple(block.partition("/")[0] for block in blocks)
+        slices.put(slice_of(first, each, forwarding_mode=ForwardingMode.L3, blocks=blocks, node_addresses=own))
         await each.put(virtual_machine)
     for each, other, virtual_machine in zip(nodes, reversed(nodes), virtual_machines, strict=True):
         await each.follow_until(each.has_routes)
@@ -180,6 +181,7 @@ async def test_pods_of_two_nodes_reach_each_other_in_both_kinds_of_networks(
         await each.follow_until(partial(each.has_port, pod.port.link))
     await both_reach(pods[0].namespace, pods[1].namespace, pods[0].port.addresses, pods[1].port.addresses)
     await both_reach(routed[0].namespace, routed[1].namespace, *INDEX_0)
+    await both_reach(nodes[0].node.namespace, nodes[1].node.namespace, *INDEX_0)
     for each in nodes:
         report = await each.report()
         assert report["problems"] == {}
