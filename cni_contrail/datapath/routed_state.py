@@ -111,7 +111,10 @@ def read_filter(filters: NftablesSocket) -> FilterState:
     generation = filters.generation()
     try:
         rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(routed_rules.TABLE))]
-        elements = {name: _read_set(filters, name) for name in routed_rules.SETS}
+        # Ports last: ADD adds a port before its sources, so that no source is found whose port is unknown.
+        elements = {
+            name: _read_set(filters, name) for name in (routed_rules.IPV6, routed_rules.IPV4, routed_rules.PORTS)
+        }
         counted = filters.dump(nft.dump_elements(routed_rules.TABLE, routed_rules.COUNTED))
     except KernelError as error:
         if error.errno != _ENOENT:

@@ -1,5 +1,6 @@
 """Tests of the reconciler of routed ports: drift, foreign objects, removal, and no packet lost."""
 
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -285,6 +286,31 @@ def test_a_port_that_is_connected_during_a_reconciliation_stays_connected(
     assert len(states) == 2
     assert '"tap3" . 10.8.0.3' in node.run("nft", "list", "table", "inet", "contrail")
     assert reaches(second.namespace, OUTSIDE[0])
+
+
+@pytest.mark.parametrize("position", range(9))
+def test_a_port_that_is_connected_while_the_state_is_read_stays_connected(
+    node: RoutedNode, position: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state is read in nine parts: rules, three sets, counters, links, addresses, neighbours, routes."""
+    first, second = node.add_pod(2), node.add_pod(3)
+    node.connect(first)
+    read = itertools.count()
+    dump = NetlinkSocket.dump
+
+    def dump_and_connect(self: NetlinkSocket, request: NetlinkRequest) -> list[bytes]:
+        bodies = dump(self, request)
+        if next(read) == position:
+            node.connect(second)
+        return bodies
+
+    monkeypatch.setattr(NetlinkSocket, "dump", dump_and_connect)
+    with node.namespace.inside():
+        reconcile_routed(Routed((first.port,), node.masquerade))
+    monkeypatch.undo()
+    assert next(read) >= 9
+    assert node.reconcile().changes == 0
+    assert reaches(node.namespace, second.ipv6)
 
 
 def test_ports_that_are_connected_while_older_states_are_reconciled_stay_connected(node: RoutedNode) -> None:
