@@ -33,7 +33,7 @@ _NEIGHBOUR = struct.Struct("=BxxxiHBB")  # struct ndmsg: family, index, state, f
 _UP = 0x1
 _AF_BRIDGE = 7
 
-_IFLA_ADDRESS = 1
+_IFLA_ADDRESS, _IFLA_PROTINFO = 1, 12
 _IFLA_LINKINFO = 18
 _IFLA_INFO_KIND, _IFLA_INFO_DATA, _IFLA_INFO_SLAVE_DATA = 1, 2, 5
 _IFLA_BR_MCAST_SNOOPING = 23
@@ -103,17 +103,16 @@ def set_port(port: LinkRef) -> NetlinkRequest:
 
 
 def set_port_flags(port: LinkRef) -> NetlinkRequest:
-    """Requests a port of the bridge not to learn MACs, and to get no frames for unknown ones."""
-    return NetlinkRequest(
-        _RTM_NEWLINK, 0, _INFO.pack(0, 0, port.ifindex, 0, 0) + PORT_SETTINGS, f"set port {port.name}"
-    )
+    """Requests a port of the bridge to be up, not to learn MACs, and to get no frames for unknown ones."""
+    body = _INFO.pack(0, 0, port.ifindex, _UP, _UP) + PORT_SETTINGS
+    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set port {port.name}")
 
 
 def parse_port(body: bytes) -> PortInfo:
-    """Parses an answer to `links.get` or `links.dump`."""
+    """Parses an answer to `links.get` or `links.dump`, or a notification, also one of the bridge about its port."""
     values = attributes(body[_INFO.size :])
     info = attributes(values.get(_IFLA_LINKINFO, b""))
-    settings = attributes(info.get(_IFLA_INFO_SLAVE_DATA, b""))
+    settings = attributes(info.get(_IFLA_INFO_SLAVE_DATA, b"") or values.get(_IFLA_PROTINFO, b""))
     return PortInfo(
         master=parse_master(body),
         has_settings=settings.get(_IFLA_BRPORT_LEARNING) == _OFF and settings.get(_IFLA_BRPORT_UNICAST_FLOOD) == _OFF,

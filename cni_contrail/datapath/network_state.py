@@ -30,9 +30,9 @@ _ENOENT = 2
 class NetworkState(NamedTuple):
     """What was found. `bridge` is None if there is none.
 
-    `ports` are the links that are ports of the bridge with our settings, `other_links` those that are not (yet), both
-    by name and without the `tunnels`. `indexes` has every link. `drops` are counted since the filter was made. `gone`
-    are indexes of links that no longer exist, and of which the filter has counted packets.
+    `ports` are the links that are up, and ports of the bridge with our settings, `other_links` those that are not
+    (yet), both by name and without the `tunnels`. `indexes` has every link. `drops` are counted since the filter was
+    made. `gone` are indexes of links that no longer exist, and of which the filter has counted packets.
     """
 
     bridge: LinkInfo | None
@@ -53,7 +53,9 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     indexes = {link.name: link.ifindex for link, _ in found}
     names = {index: name for name, index in indexes.items()}
     tunnels = _read_tunnels(bodies) if indexes.keys() & set(BRIDGED) else {}
-    ports = frozenset(link.name for link, port in found if port.master == BRIDGE.ifindex and port.has_settings)
+    ports = frozenset(
+        link.name for link, port in found if port.master == BRIDGE.ifindex and port.has_settings and link.is_up
+    )
     forwarding, neighbours, destinations = _read_neighbours(kernel, names)
     rules, sources, port_drops = _read_filter(filters, names)
     return NetworkState(

@@ -73,6 +73,7 @@ def test_a_port_without_a_link_is_reported_and_the_others_are_connected(network:
         ["bridge", "fdb", "replace", "02:00:00:00:00:02", "dev", "tap3", "master", "static"],
         ["bridge", "link", "set", "dev", "tap2", "learning", "on"],
         ["ip", "link", "set", "tap2", "nomaster"],
+        ["ip", "link", "set", "tap2", "down"],
         ["nft", "flush", "ruleset"],
         ["nft", "delete", "table", "bridge", "contrail"],
         ["nft", "flush", "set", "bridge", "contrail", "ipv4"],
