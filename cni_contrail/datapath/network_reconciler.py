@@ -45,6 +45,7 @@ class Reconciled(NamedTuple):
     `drops` were counted by the filter as it was found; one that was replaced counts from 0 again.
     `uplink` is the index of the link that has the name of an uplink (`uplinks`), None if there is none. `problem` is
     what prevents traffic to other nodes. `has_stale`: something that leads to other nodes is to be removed later.
+    `generation` is the newest one of the namespace's rules that was read or made.
     """
 
     changes: int
@@ -53,6 +54,7 @@ class Reconciled(NamedTuple):
     uplink: int | None
     problem: str | None
     has_stale: bool
+    generation: int
 
 
 def reconcile_network(
@@ -78,6 +80,7 @@ def reconcile_network(
         kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
         wanted = {} if underlay is None else tunnels_of(network, underlay)
+        generation = filters.generation()
         state, changes, problem = _prepare(kernel, filters, netns_fd, network, wanted, sysctl_dir)
         if problem is not None:
             underlay, wanted, removes_remotes = None, {}, False
@@ -93,6 +96,7 @@ def reconcile_network(
         changes += set_up(kernel, wanted, state.tunnels)
         if removes_remotes:
             changes += remove_tunnels(kernel, wanted, state.tunnels)
+        generation = filters.known_generation(generation, commits=0)
     return Reconciled(
         changes,
         missing=frozenset({port.link for port in network.ports} - state.indexes.keys()),
@@ -100,6 +104,7 @@ def reconcile_network(
         uplink=state.indexes.get(UPLINK),
         problem=problem if underlay is None else no_address_for(network.nodes(), underlay),
         has_stale=not removes_remotes and _has_stale(state, desired, wanted),
+        generation=generation,
     )
 
 

@@ -27,9 +27,14 @@ class NftablesSocket(NetlinkSocket):
     Not thread-safe.
     """
 
-    __slots__ = ()
+    __slots__ = ("commits",)
 
     PROTOCOL = _NETLINK_NETFILTER
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits = 0
+        """Number of transactions that this socket has executed."""
 
     def generation(self) -> int:
         """Returns a number that every change of the namespace's rules changes, whoever makes it."""
@@ -37,6 +42,15 @@ class NftablesSocket(NetlinkSocket):
         if isinstance(answer, KernelError):
             raise answer
         return int.from_bytes(message.attributes(answer[len(_HEADER) :])[_GENERATION_ID], "big")
+
+    def known_generation(self, read: int, commits: int) -> int:
+        """Returns the newest generation whose rules the caller knows.
+
+        It has read the rules of generation `read`, when `commits` was this socket's number. The current one if only
+        this socket has changed them since, otherwise the one that was read.
+        """
+        current = self.generation()
+        return current if current - read == self.commits - commits else read
 
     def commit(self, requests: Sequence[NetlinkRequest], generation: int = 0) -> None:
         """Executes all requests as one transaction; raises the first error as KernelError, after which none holds.
@@ -54,3 +68,4 @@ class NftablesSocket(NetlinkSocket):
         errors = self._execute_transaction([begin, *others, acknowledged, end])
         if errors:
             raise errors[min(errors)]
+        self.commits += 1

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol, TypeVar
 
 from cni_contrail.datapath.desired import UPLINK, Network, Routed, Underlay
 from cni_contrail.datapath.filter_rules import Drops
@@ -38,6 +39,7 @@ INDEX_0 = 0
 """Key of the routed ports in an outcome, whose other keys are VNIs; no network has this one."""
 
 NOTHING_ROUTED = Routed((), None)
+_Value = TypeVar("_Value")
 _OWN_LINKS = frozenset(("lo", BRIDGE.name, UPLINK, *BRIDGED))
 
 
@@ -58,6 +60,39 @@ class NodeOutcome(NamedTuple):
         if problem is not None:
             self.problems[vni] = f"{self.problems[vni]}; {problem}" if vni in self.problems else problem
 
+    def updated(self, later: NodeOutcome, networks: Collection[int]) -> NodeOutcome:
+        """Returns the outcome of all networks after a later one of some of them."""
+        return NodeOutcome(
+            _updated(self.changes, later.changes, networks),
+            _updated(self.missing, later.missing, networks),
+            _updated(self.problems, later.problems, networks),
+            self.removed | later.removed,
+            _updated(self.drops, later.drops, networks),
+        )
+
+
+def _updated(before: dict[int, _Value], later: dict[int, _Value], networks: Collection[int]) -> dict[int, _Value]:
+    kept = {vni: value for vni, value in before.items() if vni not in networks}
+    return kept | {vni: value for vni, value in later.items() if vni in networks}
+
+
+class NamespaceObserver(Protocol):
+    """Learns of namespaces before and after they are reconciled."""
+
+    def attached(self, vni: int, netns: int, /) -> None:
+        """The namespace of a network is about to be reconciled; raises LinkError."""
+
+    def audited(self, vni: int, generation: int, /) -> None:
+        """The rules of a network, or those of the node (INDEX_0), are as desired in this generation."""
+
+
+class _Unobserved:
+    def attached(self, _vni: int, _netns: int, /) -> None:
+        """Nobody learns of it."""
+
+    def audited(self, _vni: int, _generation: int, /) -> None:
+        """Nobody learns of it."""
+
 
 class NodeReconciler:
     """The networks of this node. `clock` is monotonic, in seconds. Not thread-safe."""
@@ -74,6 +109,11 @@ class NodeReconciler:
         self._clock = clock
         self._stale_since: dict[int, float] = {}
         self._tunnels = NodeTunnels(sysctl_dir=sysctl_dir, removal_seconds=STALE_SECONDS, clock=clock)
+        self._observer: NamespaceObserver = _Unobserved()
+
+    def observe(self, observer: NamespaceObserver | None) -> None:
+        """Passes what is done from now on to the observer, and to no other one."""
+        self._observer = observer or _Unobserved()
 
     @property
     def has_stale(self) -> bool:
@@ -98,12 +138,7 @@ class NodeReconciler:
         unique = [network for network in desired if counts[network.vni] == 1]
         self._try_routed(routed, outcome)
         underlay = self._try_to_accept_nodes(underlay, unique, outcome)
-        uplinks = Uplinks(unique, sysctl_dir=self._sysctl_dir)
-        for network in desired:
-            if counts[network.vni] > 1:
-                outcome.problems[network.vni] = f"{counts[network.vni]} networks have the number {network.vni}"
-            else:
-                self._try_network(network, uplinks, underlay, outcome)
+        self._try_networks(desired, counts.keys(), underlay, outcome)
         for vni in self._stale(counts.keys()):
             self._try_to_remove(vni, outcome)
         if underlay is not None:
@@ -137,12 +172,44 @@ class NodeReconciler:
         except LinkError as error:
             outcome.add_problem(INDEX_0, str(explained(error)))
 
+    def repair(
+        self, desired: Sequence[Network], routed: Routed, underlay: Underlay | None, networks: Collection[int]
+    ) -> NodeOutcome:
+        """Brings only these networks to their desired state, and with `INDEX_0` the routed ports; removes no network.
+
+        The rest is that of the latest `reconcile`.
+        """
+        outcome = NodeOutcome({}, {}, {}, set(), {})
+        had_stale = self._tunnels.has_stale
+        if INDEX_0 in networks:
+            self._try_routed(routed, outcome)
+        underlay = self._try_to_accept_nodes(underlay, desired, outcome)
+        self._try_networks(desired, networks, underlay, outcome)
+        if underlay is not None and INDEX_0 in networks:
+            self._try_blocks(underlay, desired, outcome)
+        self._tunnels.has_stale |= had_stale
+        return outcome
+
+    def _try_networks(
+        self, desired: Sequence[Network], chosen: Collection[int], underlay: Underlay | None, outcome: NodeOutcome
+    ) -> None:
+        counts = Counter(network.vni for network in desired)
+        unique = [network for network in desired if counts[network.vni] == 1]
+        uplinks = Uplinks(unique, sysctl_dir=self._sysctl_dir)
+        for network in unique:
+            if network.vni in chosen:
+                self._try_network(network, uplinks, underlay, outcome)
+        for vni in chosen:
+            if counts[vni] > 1:
+                outcome.problems[vni] = f"{counts[vni]} networks have the number {vni}"
+
     def _try_routed(self, routed: Routed, outcome: NodeOutcome) -> None:
         try:
             result = reconcile_routed(routed, sysctl_dir=self._sysctl_dir)
         except LinkError as error:
             outcome.add_problem(INDEX_0, str(explained(error)))
             return
+        self._observer.audited(INDEX_0, result.generation)
         outcome.changes[INDEX_0] = result.changes
         outcome.missing[INDEX_0] = result.missing
         outcome.drops[INDEX_0] = result.drops
@@ -153,6 +220,7 @@ class NodeReconciler:
     def _try_network(self, network: Network, uplinks: Uplinks, underlay: Underlay | None, outcome: NodeOutcome) -> None:
         try:
             with locked_network(self._namespaces, network.vni) as netns:
+                self._observer.attached(network.vni, netns)
                 result = reconcile_network(
                     netns,
                     network,
@@ -160,6 +228,7 @@ class NodeReconciler:
                     sysctl_dir=self._sysctl_dir,
                     removes_remotes=underlay is not None and self._tunnels.may_remove(network),
                 )
+                self._observer.audited(network.vni, result.generation)
                 outcome.changes[network.vni] = result.changes
                 outcome.missing[network.vni] = result.missing
                 outcome.drops[network.vni] = result.drops

@@ -42,7 +42,8 @@ _GONE = (errno.ENODEV, errno.ENOENT, errno.ESRCH, errno.EADDRNOTAVAIL)
 class RoutedOutcome(NamedTuple):
     """Number of changes made in the kernel; links of desired ports that do not exist; by link, what prevents the rest.
 
-    `node_problem` concerns all ports. `drops` are counted since the filter was made.
+    `node_problem` concerns all ports. `drops` are counted since the filter was made. `generation` is the newest one of
+    the namespace's rules that was read or made.
     """
 
     changes: int
@@ -50,6 +51,7 @@ class RoutedOutcome(NamedTuple):
     problems: dict[str, str]
     node_problem: str | None
     drops: Drops
+    generation: int
 
 
 def reconcile_routed(routed: Routed, *, sysctl_dir: str = "/proc/sys") -> RoutedOutcome:
@@ -70,10 +72,13 @@ def reconcile_routed(routed: Routed, *, sysctl_dir: str = "/proc/sys") -> Routed
 
 def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sysctl_dir: str) -> RoutedOutcome:
     wanted = frozenset(port.link for port in routed.ports)
+    commits = filters.commits
     state = read_routed(kernel, filters, wanted)
     unknown = (state.entries.ports & state.host_ends) - wanted
     if not wanted and not unknown:
-        return RoutedOutcome(_remove_table(filters, state), frozenset(), {}, None, state.drops())
+        changes = _remove_table(filters, state)
+        generation = filters.known_generation(state.filter.generation, commits)
+        return RoutedOutcome(changes, frozenset(), {}, None, state.drops(), generation)
     ports, problems = _valid(routed.ports)
     changes = enable_forwarding(ipv6=any(has_ipv6(port) for port in ports), sysctl_dir=sysctl_dir)
     existing = frozenset(state.indexes)
@@ -85,7 +90,9 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     _apply_tables(kernel, state, difference, problems)
     _remove_elements(filters, state, difference)
     changes += difference.changes()
-    return RoutedOutcome(changes, wanted - existing, problems, arp_problem(sysctl_dir), state.drops())
+    generation = filters.known_generation(state.filter.generation, commits)
+    problem = arp_problem(sysctl_dir)
+    return RoutedOutcome(changes, wanted - existing, problems, problem, state.drops(), generation)
 
 
 def _valid(ports: tuple[RoutedPort, ...]) -> tuple[tuple[RoutedPort, ...], dict[str, str]]:

@@ -43,9 +43,9 @@ class Changes(NamedTuple):
     desired: int
     repaired: int
 
-    def plus(self, number: int, *, is_repair: bool) -> Changes:
-        """Returns the sum with those of one round."""
-        return Changes(self.desired + (0 if is_repair else number), self.repaired + (number if is_repair else 0))
+    def plus(self, other: Changes) -> Changes:
+        """Returns the sum."""
+        return Changes(self.desired + other.desired, self.repaired + other.repaired)
 
 
 class Report(NamedTuple):

@@ -9,12 +9,14 @@ RTM_GETNSID, linux/net_namespace.h.
 from __future__ import annotations
 
 import errno
+import os
 import struct
 
 from cni_contrail.link import message
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.message import NetlinkRequest
+from cni_contrail.link.netns import open_own_netns
 
 _RTM_NEWNSID = 88
 _RTM_GETNSID = 90
@@ -56,6 +58,15 @@ def netns_id_of(netns_fd: int) -> int:
     """
     with RouteSocket() as host:
         return parse_netns_id(host.execute_all_and_get([], get_netns_id(netns_fd)))
+
+
+def own_netns_id() -> int:
+    """Returns the ID by which the calling thread's namespace knows itself, -1 if it has none. Raises KernelError."""
+    netns = open_own_netns()
+    try:
+        return netns_id_of(netns)
+    finally:
+        os.close(netns)
 
 
 def netns_exists(netns_id: int) -> bool:

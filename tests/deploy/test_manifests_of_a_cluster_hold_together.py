@@ -106,7 +106,7 @@ def test_no_container_may_more_than_it_needs(name: str) -> None:
     assert not context["allowPrivilegeEscalation"]
     assert context["readOnlyRootFilesystem"]
     assert capabilities["drop"] == ["ALL"]
-    assert capabilities.get("add", []) == (["NET_ADMIN", "SYS_ADMIN"] if name == "cnid" else [])
+    assert capabilities.get("add", []) == (["NET_ADMIN", "NET_BROADCAST", "SYS_ADMIN"] if name == "cnid" else [])
 
 
 def test_only_the_agent_of_a_node_has_a_token() -> None:

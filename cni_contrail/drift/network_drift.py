@@ -1,0 +1,102 @@
+"""Which changes in a network's namespace concern what the network should have. Pure: no kernel.
+
+A change may be in order nevertheless, such as one that an audit has just made: the next audit tells.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Sequence
+
+from cni_contrail.datapath.bridge import parse_port
+from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
+from cni_contrail.datapath.entries import Entries, entries_of
+from cni_contrail.datapath.remote_entries import Held, with_remotes
+from cni_contrail.datapath.tunnel_names import BRIDGED
+from cni_contrail.drift.kernel_change import (
+    AddressGone,
+    FilterChanged,
+    ForwardingChanged,
+    KernelChange,
+    LinkGone,
+    LinkSet,
+    NamespaceGone,
+    NeighbourChanged,
+    RouteChanged,
+)
+from cni_contrail.drift.possible_drift import PossibleDrift, gone_links, programs_of, without_intermediate
+from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.links import parse_link
+
+
+def network_drift(network: Network, underlay: Underlay, changes: Sequence[KernelChange]) -> PossibleDrift:
+    """Returns what of a network may differ after these changes in its namespace."""
+    gone = gone_links(changes)
+    judge = _Judge(network, underlay, gone)
+    objects = frozenset(kind for change in without_intermediate(changes) if (kind := judge.kind_of(change)))
+    return PossibleDrift(objects, programs_of(changes), frozenset(gone.values()) & judge.macs.keys())
+
+
+class _Judge:
+    """Names the kind of object that a change concerns, empty if it is none of the network's."""
+
+    def __init__(self, network: Network, underlay: Underlay, gone: Collection[int]) -> None:
+        self._network = network
+        self._underlay = underlay
+        self._gone = gone
+        self._has_uplink = network.snat or network.forwarding
+        self.macs = {port.link: port.mac for port in network.ports}
+        self._gateways = {each.address for each in network.gateways}
+
+    @functools.cached_property
+    def _entries(self) -> Entries:
+        local = entries_of(self._network, frozenset(self.macs))
+        return with_remotes(local, self._network, self._underlay, Held(frozenset(), frozenset()))
+
+    def kind_of(self, change: KernelChange) -> str:
+        match change:
+            case FilterChanged():
+                return "filter"
+            case NamespaceGone():
+                return "namespace"
+            case LinkSet() | LinkGone():
+                return self._kind_of_link(change.name) if self._is_wrong(change) else ""
+            case NeighbourChanged() | ForwardingChanged():
+                return self._kind_of_entry(change)
+            case AddressGone():
+                return self._kind_of_address(change)
+            case RouteChanged():  # notified of the node's own namespace only
+                return ""
+
+    def _kind_of_link(self, name: str) -> str:
+        if name == UPLINK:
+            return "uplink" if self._has_uplink else ""
+        if name in BRIDGED:
+            return "tunnel" if self._network.nodes() else ""
+        if name == BRIDGE.name:
+            return "bridge"
+        return "port" if name in self.macs else ""
+
+    def _is_wrong(self, change: LinkSet | LinkGone) -> bool:
+        if isinstance(change, LinkGone):
+            return change.name not in self.macs or change.ifindex not in self._gone
+        if change.name in self.macs:
+            port = parse_port(change.body)
+            return (port.master, port.has_settings, change.is_up) != (BRIDGE.ifindex, True, True)
+        if change.name == BRIDGE.name and not change.is_bridge_port:
+            link = parse_link(change.body)
+            return (link.mac, link.mtu, link.is_up) != (GATEWAY_MAC, self._network.mtu, True)
+        return not change.is_up
+
+    def _kind_of_entry(self, change: NeighbourChanged | ForwardingChanged) -> str:
+        if isinstance(change, ForwardingChanged):
+            # One that was set for a pod of another node is usually ours.
+            ours = self._entries.forwarding if change.is_gone else self.macs.values()
+            return "forwarding entry" if change.mac in ours and change.ifindex not in self._gone else ""
+        is_right = self._entries.neighbours.get(change.address, change.mac) == change.mac
+        return "" if is_right or change.ifindex != BRIDGE.ifindex else "neighbour"
+
+    def _kind_of_address(self, change: AddressGone) -> str:
+        if change.ifindex != BRIDGE.ifindex:  # ports have no addresses
+            return "uplink" if self._has_uplink and change.ifindex not in self._gone else ""
+        return "gateway" if change.address in self._gateways else ""

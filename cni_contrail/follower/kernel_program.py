@@ -1,0 +1,210 @@
+"""The node's kernel as it is programmed: the last desired state, what was done for it, and what is to be reported.
+
+Two threads use it, one at a time: one brings new desired states and audits, the other repairs what notifications say.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from cni_contrail.agent.http import Endpoint
+from cni_contrail.datapath.node_reconciler import INDEX_0, NodeOutcome, NodeReconciler
+from cni_contrail.drift.drift_watch import DriftWatch
+from cni_contrail.drift.judgement import possible_drift
+from cni_contrail.drift.possible_drift import PossibleDrift
+from cni_contrail.follower.agent import Changes, Report, send_report
+from cni_contrail.follower.desired_state import DesiredState
+from cni_contrail.follower.repair_schedule import RepairSchedule
+
+_NOTHING_DONE = NodeOutcome({}, {}, {}, set(), {})
+_EVERYTHING = -1  # stands for all networks, of which notifications were lost
+_LOST = PossibleDrift(frozenset({"notifications lost"}), frozenset(), frozenset())
+
+
+class FollowerLog(Protocol):
+    """Log of the process: that of the plugin, or a `logging.Logger`."""
+
+    def info(self, message: str, /) -> None:
+        """Logs an end of trouble."""
+
+    def warning(self, message: str, /) -> None:
+        """Logs trouble that ends by itself."""
+
+    def error(self, message: str, /) -> None:
+        """Logs what prevents traffic."""
+
+
+class KernelProgram:
+    """Programs the kernel of the calling thread's network namespace, the node's. Thread-safe.
+
+    `follower` is the name under which it reports. Without `watch` drift is found only by `audit`. `clock` is monotonic,
+    in seconds.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        follower: str,
+        reconciler: NodeReconciler,
+        log: FollowerLog,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._endpoint = endpoint
+        self._follower = follower
+        self._reconciler = reconciler
+        self._log = log
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._report_lock = threading.Lock()  # reports arrive in the order of what they say
+        self._watch: DriftWatch | None = None
+        self._schedule = RepairSchedule()
+        self._desired: DesiredState | None = None
+        self._outcome = _NOTHING_DONE
+        self._problems: dict[int, str] = {}  # that are logged
+        self._unreported = Changes(0, 0)
+        self._seconds = 0.0
+
+    @property
+    def version(self) -> str:
+        """Version of the last desired state, empty before the first."""
+        return "" if self._desired is None else self._desired.version
+
+    @property
+    def has_stale(self) -> bool:
+        """Whether there are networks to remove later."""
+        return self._reconciler.has_stale
+
+    def watch(self, watch: DriftWatch | None) -> None:
+        """Lets `repair` repair what the watch finds; with None it has nothing to repair."""
+        with self._lock:
+            self._watch = watch
+            self._reconciler.observe(watch)
+
+    def program(self, desired: DesiredState) -> None:
+        """Brings the kernel to a desired state, all of it; one that it has already is an audit."""
+        with self._lock:
+            is_audit = desired.version == self.version
+            self._desired = desired
+            self._reconcile(desired, is_audit=is_audit)
+
+    def audit(self) -> None:
+        """Brings the kernel to the last desired state again, if there is one."""
+        with self._lock:
+            if self._desired is not None:
+                self._reconcile(self._desired, is_audit=True)
+
+    def forget(self) -> None:
+        """Forgets the desired state: another process programs the kernel from now."""
+        with self._lock:
+            self._desired = None
+            self._outcome = _NOTHING_DONE
+            self._unreported = Changes(0, 0)
+            self._schedule = RepairSchedule()
+            self._reconciler.forget()
+
+    def repair(self) -> bool:
+        """Audits networks that may have drifted, by their notifications; returns whether there is news to report."""
+        with self._lock:
+            if self._watch is None:
+                return False
+            changes = self._watch.read()
+            if self._desired is None:
+                return False
+            desired = self._desired
+            if changes.is_incomplete:
+                self._schedule.note(_EVERYTHING, _LOST, self._clock())
+            for vni, drift in possible_drift(
+                desired.networks, desired.routed, desired.underlay, changes.by_network
+            ).items():
+                self._schedule.note(vni, drift, self._clock())
+            due = self._schedule.take_due(self._clock())
+            if _EVERYTHING in due:
+                self._log.warning("datapath: notifications of the kernel were lost: all networks are audited")
+                self._reconcile(desired, is_audit=True)
+                # The audit of everything is expensive, so it backs off whatever it found.
+                self._schedule.audited(_EVERYTHING, _LOST, self._clock(), changes=1)
+                return True
+            return bool(due) and self._repair(desired, due)
+
+    def next_repair(self) -> float | None:
+        """Returns the seconds until a network is to be audited, None if none is."""
+        with self._lock:
+            due = self._schedule.next_due()
+        return None if due is None else max(0.0, due - self._clock())
+
+    def report(self) -> None:
+        """Sends what was done since the last report, and the state of all networks. Raises `PluginError`."""
+        with self._report_lock:
+            with self._lock:
+                report = Report(self.version, self._unreported, self._told_outcome(), self._seconds)
+                self._unreported = Changes(0, 0)
+            sent = False
+            try:
+                send_report(self._endpoint, self._follower, report)
+                sent = True
+            finally:
+                if not sent:
+                    with self._lock:
+                        self._unreported = self._unreported.plus(report.changes)
+
+    def _reconcile(self, desired: DesiredState, *, is_audit: bool) -> None:
+        started = self._clock()
+        if self._watch is not None:
+            self._watch.read()  # all that has changed until now is seen by this round
+        self._schedule.clear()
+        self._outcome = self._reconciler.reconcile(desired.networks, desired.routed, desired.underlay)
+        made = sum(self._outcome.changes.values())
+        if is_audit and made:
+            self._log.warning(f"datapath: {made} changes repaired what another program had changed")
+        self._unreported = self._unreported.plus(Changes(0, made) if is_audit else Changes(made, 0))
+        self._seconds = self._clock() - started
+        self._log_problems()
+
+    def _repair(self, desired: DesiredState, due: dict[int, PossibleDrift]) -> bool:
+        before = self._outcome
+        outcome = self._reconciler.repair(desired.networks, desired.routed, desired.underlay, due)
+        self._outcome = before.updated(outcome, due)
+        made = sum(outcome.changes.values())
+        for vni, drift in due.items():
+            changes = outcome.changes.get(vni, 0)
+            self._schedule.audited(vni, drift, self._clock(), changes=changes)
+            if changes:
+                self._log.warning(
+                    f"datapath: {_network(vni)}: repaired after a change by {_cause(drift)} ({changes} changes)"
+                )
+        self._unreported = self._unreported.plus(Changes(0, made))
+        self._log_problems()
+        return made > 0 or (before.problems, before.missing) != (self._outcome.problems, self._outcome.missing)
+
+    def outcome(self) -> NodeOutcome:
+        """Returns the state of all networks, as it is reported: fights with other programs are problems."""
+        with self._lock:
+            return self._told_outcome()
+
+    def _told_outcome(self) -> NodeOutcome:
+        problems = dict(self._outcome.problems)
+        known = () if self._desired is None else (INDEX_0, *(network.vni for network in self._desired.networks))
+        for vni, fight in self._schedule.fights(self._clock(), known).items():
+            problems[vni] = f"{fight}; {problems[vni]}" if vni in problems else str(fight)
+        return self._outcome._replace(problems=problems)
+
+    def _log_problems(self) -> None:
+        problems = self._told_outcome().problems
+        for vni, problem in problems.items():
+            if self._problems.get(vni) != problem:
+                self._log.error(f"datapath: {_network(vni)}: {problem}")
+        self._problems = problems
+
+
+def _network(vni: int) -> str:
+    return f"network {vni}" if vni != INDEX_0 else "index 0"
+
+
+def _cause(drift: PossibleDrift) -> str:
+    """Returns what was changed and by whom, for people: only programs that change rules are known."""
+    who = ", ".join(sorted(drift.programs)) or "another program"
+    return f"{who}: {', '.join(sorted(drift.objects | drift.lost_ports))}"

@@ -1,0 +1,97 @@
+"""Another program that keeps changing a network: it is named, and repairs back off. Repairs cause no repairs."""
+
+import itertools
+
+from cni_contrail.datapath.desired import Network, RoutedPort
+from cni_contrail.follower.repair_schedule import LONGEST_PAUSE
+from tests.cni_contrail.drift.conftest import WatchedNode
+
+
+def test_repairs_of_a_network_that_is_changed_ten_times_a_second_back_off(node: WatchedNode, network: Network) -> None:
+    for _ in range(200):
+        node.run(network.vni, "nft", "flush", "ruleset")
+        node.program.repair()
+        node.clock.advance(0.1)
+    # At 0, 1, 3, 7 and 15 s.
+    assert len(repairs(node)) == 5
+
+
+def test_a_repair_that_had_to_wait_is_made_without_a_further_notification(node: WatchedNode, network: Network) -> None:
+    for _ in range(2):
+        node.run(network.vni, "ip", "address", "flush", "dev", "br0")
+        node.program.repair()
+    assert "10.7.0.1" not in node.run(network.vni, "ip", "address")
+    wait = node.program.next_repair()
+    assert wait is not None
+    node.clock.advance(wait)
+    assert node.program.repair()
+    assert "10.7.0.1" in node.run(network.vni, "ip", "address")
+
+
+def test_the_fight_is_a_problem_that_names_object_and_program_until_it_ends(
+    node: WatchedNode, network: Network
+) -> None:
+    for _ in range(4):
+        node.run(network.vni, "nft", "flush", "ruleset")
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+    problem = "another program (nft) keeps changing it (filter): repaired 4 times in a row, now every 8 s"
+    assert node.program.outcome().problems == {network.vni: problem}
+    assert f"datapath: network {network.vni}: {problem}" in node.log.lines
+    node.clock.advance(100)
+    node.program.audit()
+    assert node.program.outcome().problems == {}
+
+
+def test_the_pause_between_repairs_never_exceeds_that_between_audits(node: WatchedNode, network: Network) -> None:
+    for _ in range(9):
+        node.run(network.vni, "ip", "address", "flush", "dev", "br0")
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+    assert len(repairs(node)) == 9
+
+
+def test_a_fight_over_one_network_delays_no_repair_of_another(node: WatchedNode, network: Network) -> None:
+    other = node.network()
+    node.desire(network, other)
+    for _ in range(5):
+        node.run(network.vni, "nft", "flush", "ruleset")
+        node.program.repair()
+    node.run(other.vni, "nft", "flush", "ruleset")
+    assert str(other.vni) in node.await_repair(other.vni)
+
+
+def test_a_repair_causes_no_other_one(node: WatchedNode, network: Network, routed: RoutedPort) -> None:
+    node.desire(network, routed=(routed,))
+    node.run(network.vni, "nft", "flush", "ruleset")
+    node.run(network.vni, "ip", "link", "delete", "br0")
+    node.run(0, "nft", "flush", "ruleset")
+    node.await_repair(network.vni)
+    node.await_repair(0)
+    made = len(repairs(node))
+    for _ in range(10):  # what the repairs themselves cause is audited, and nothing is found
+        node.program.repair()
+        node.clock.advance(1)
+    assert node.program.next_repair() is None
+    assert len(repairs(node)) == made
+
+
+def test_other_rules_of_the_node_that_change_all_the_time_cause_one_audit_a_second(
+    node: WatchedNode, routed: RoutedPort
+) -> None:
+    assert routed
+    audits = itertools.count()
+    reconcile = node.reconciler.repair
+    node.reconciler.repair = lambda *given: (next(audits), reconcile(*given))[1]  # type: ignore[method-assign]  # counts
+    node.run(0, "nft", "add table inet others")
+    for number in range(40):
+        node.run(0, "nft", f"add chain inet others c{number}")
+        node.program.repair()
+        node.clock.advance(0.1)
+    assert next(audits) == 4
+    assert not repairs(node)
+
+
+def repairs(node: WatchedNode) -> list[str]:
+    """What the log says of repairs."""
+    return [line for line in node.log.lines if "repaired after" in line]
