@@ -15,12 +15,16 @@ IPv6 (duplicate address detection, multicast reports) is dropped without being c
 Chain `between_ports`, on what is forwarded: of broadcast and multicast only what ARP and neighbour discovery need. The
 rest is counted as broadcast, once for each port that it would have reached.
 
+Comments of rules end in digests (`rule_texts`), so that a rule of somebody else, or of another version, is found.
+
 Sources: RFC 826, RFC 4861 (sections 4.2 to 4.5), RFC 6980 and RFC 7112 for why the message type is read behind
 extension headers, and must be there.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.entries import Source
 from cni_contrail.datapath.nftables_messages import Expression, KeyField, Rule
+from cni_contrail.datapath.rule_texts import RuleText, with_digests
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.links import packed_mac
@@ -56,7 +61,7 @@ _FRAGMENT = 44
 _FRAGMENT_OFFSET = (2, 2)  # where it is in the extension header
 _OFFSET_BITS = b"\xff\xf8"
 _SOLICITATION, _ADVERTISEMENT = b"\x87", b"\x88"
-_NEVER_FROM_PODS = (b"\x86", b"\x89")  # router advertisement, redirect
+_NEVER_FROM_PODS = {b"\x86": "drop router advertisements", b"\x89": "drop redirects"}
 _IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
 _UNSPECIFIED = bytes(16)
 _GROUP_BIT = b"\x01"  # of the first byte of a MAC: broadcast or multicast
@@ -88,7 +93,7 @@ def create_filter() -> list[NetlinkRequest]:
         nft.new_regular_chain(TABLE, SPOOFED),
         nft.new_chain(TABLE, _FROM_PORTS, hook=_PREROUTING, priority=_PRIORITY, policy=nft.DROP),
         nft.new_chain(TABLE, _BETWEEN_PORTS, hook=_FORWARD, priority=_PRIORITY, policy=nft.ACCEPT),
-        *(nft.new_rule(TABLE, chain, rule) for chain, rule in _rules()),
+        *(nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment) for rule in _complete()),
     ]
 
 
@@ -98,8 +103,12 @@ def replace_filter() -> list[NetlinkRequest]:
     return [nft.new_table(TABLE), nft.delete_table(TABLE), *create_filter()]
 
 
-RULES = 19
-"""Number of rules of a complete filter."""
+def is_complete(rules: Iterable[Rule]) -> bool:
+    """Returns whether these are the rules of the filter, as this version makes it, in their order."""
+    found = [(rule.chain, rule.comment) for rule in rules]
+    wanted = [(rule.chain, rule.comment) for rule in _complete()]
+    by_chain = operator.itemgetter(0)  # the kernel reports the chains in the order of their creation
+    return sorted(found, key=by_chain) == sorted(wanted, key=by_chain)
 
 
 def drops_of(rules: Iterable[Rule], ports: Mapping[str, int]) -> Drops:
@@ -132,34 +141,43 @@ def change_elements(add: Iterable[tuple[str, bytes]], remove: Iterable[tuple[str
                 yield request(TABLE, name, keys)
 
 
-def _rules() -> Iterator[tuple[str, list[Expression]]]:
+@functools.cache
+def _complete() -> tuple[RuleText, ...]:
+    return tuple(with_digests(_rules()))
+
+
+def _rules() -> Iterator[RuleText]:
     accept, drop, spoofed = nft.verdict(nft.ACCEPT), nft.verdict(nft.DROP), nft.go_to(SPOOFED)
     arp, ipv4, ipv6 = _is(_ETHERNET_TYPE, _ARP), _is(_ETHERNET_TYPE, _IPV4), _is(_ETHERNET_TYPE, _IPV6)
     icmpv6 = [*ipv6, nft.load_meta(nft.L4PROTO, 0), nft.equals(0, _ICMPV6)]
-    for tunnel in BRIDGED:
-        yield _FROM_PORTS, [nft.load_meta(nft.IIFNAME, 0), nft.equals(0, f"{tunnel}\0".encode()), accept]
-    yield _FROM_PORTS, [*ipv4, *_is_source("ipv4", _ETHERNET_SOURCE, _IPV4_SOURCE), accept]
+    other = [*ipv6, nft.load_meta(nft.L4PROTO, 0), nft.differs(0, _ICMPV6)]
     claim = _is_source("ipv4", _ARP_SENDER_MAC, _ARP_SENDER)
-    yield _FROM_PORTS, [*arp, *_is_source("ipv4", _ETHERNET_SOURCE, _ARP_SENDER), *claim, accept]
-    for kind in _NEVER_FROM_PODS:
-        yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, kind), spoofed]
     target = _is_source("ipv6", _ETHERNET_SOURCE, _ND_TARGET)
     source = _is_source("ipv6", _ETHERNET_SOURCE, _IPV6_SOURCE)
-    yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), *source, *target, accept]
-    yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), spoofed]
-    yield _FROM_PORTS, [*ipv6, nft.load_meta(nft.L4PROTO, 0), nft.differs(0, _ICMPV6), *source, accept]
-    yield _FROM_PORTS, [*icmpv6, nft.load_payload(*_ICMP_TYPE, 0), *source, accept]
-    yield _FROM_PORTS, [*icmpv6, *_is_later_fragment(), *source, accept]
-    yield _FROM_PORTS, [*ipv6, *_is(_IPV6_SOURCE, _UNSPECIFIED), drop]
-    yield _FROM_PORTS, [spoofed]
-    # Two rules: one whose port cannot be counted does not match.
-    yield SPOOFED, [nft.load_meta(nft.IIF, 0), nft.count_by(SPOOFED, 0)]
-    yield SPOOFED, [nft.count(), drop]
     group = [nft.load_payload(nft.LINK_LAYER, 0, 1, 0), nft.mask(0, _GROUP_BIT), nft.equals(0, _GROUP_BIT)]
-    yield _BETWEEN_PORTS, [*group, *arp, accept]
-    for kind in (_SOLICITATION, _ADVERTISEMENT):
-        yield _BETWEEN_PORTS, [*group, *icmpv6, *_is(_ICMP_TYPE, kind), accept]
-    yield _BETWEEN_PORTS, [*group, nft.count(), drop]
+    for tunnel in BRIDGED:
+        from_tunnel = (nft.load_meta(nft.IIFNAME, 0), nft.equals(0, f"{tunnel}\0".encode()))
+        yield RuleText(_FROM_PORTS, (*from_tunnel, accept), f"accept from {tunnel}")
+    for chain, expressions, text in (
+        (_FROM_PORTS, [*ipv4, *_is_source("ipv4", _ETHERNET_SOURCE, _IPV4_SOURCE), accept], "accept IPv4"),
+        (_FROM_PORTS, [*arp, *_is_source("ipv4", _ETHERNET_SOURCE, _ARP_SENDER), *claim, accept], "accept ARP"),
+        *((_FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, kind), spoofed], text) for kind, text in _NEVER_FROM_PODS.items()),
+        (_FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), *source, *target, accept], "accept advertisements"),
+        (_FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), spoofed], "drop other advertisements"),
+        (_FROM_PORTS, [*other, *source, accept], "accept IPv6"),
+        (_FROM_PORTS, [*icmpv6, nft.load_payload(*_ICMP_TYPE, 0), *source, accept], "accept ICMPv6"),
+        (_FROM_PORTS, [*icmpv6, *_is_later_fragment(), *source, accept], "accept later fragments"),
+        (_FROM_PORTS, [*ipv6, *_is(_IPV6_SOURCE, _UNSPECIFIED), drop], "drop unspecified source"),
+        (_FROM_PORTS, [spoofed], "drop others"),
+        # Two rules: one whose port cannot be counted does not match.
+        (SPOOFED, [nft.load_meta(nft.IIF, 0), nft.count_by(SPOOFED, 0)], "count by port"),
+        (SPOOFED, [nft.count(), drop], "drop"),
+        (_BETWEEN_PORTS, [*group, *arp, accept], "accept ARP"),
+        (_BETWEEN_PORTS, [*group, *icmpv6, *_is(_ICMP_TYPE, _SOLICITATION), accept], "accept solicitations"),
+        (_BETWEEN_PORTS, [*group, *icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), accept], "accept advertisements"),
+        (_BETWEEN_PORTS, [*group, nft.count(), drop], "drop broadcast"),
+    ):
+        yield RuleText(chain, tuple(expressions), text)
 
 
 def _is(field: _Field, value: bytes) -> list[Expression]:

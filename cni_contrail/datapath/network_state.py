@@ -65,7 +65,7 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
         tunnels=tunnels,
         indexes=indexes,
         entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources, destinations, _read_routes(kernel)),
-        has_filter=len(rules) == filter_rules.RULES,
+        has_filter=filter_rules.is_complete(rules),
         drops=filter_rules.drops_of(
             rules, {names[index]: packets for index, packets in port_drops.items() if packets and index in names}
         ),

@@ -1,5 +1,6 @@
 """Tests of the reconciler of one network: real namespaces, bridge and filter."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -89,6 +90,17 @@ def test_what_was_changed_by_hand_is_repaired(network: VirtualNetwork, pair: Pai
     assert reaches(first.namespace, second.ipv4)
     assert reaches(first.namespace, second.ipv6)
     assert reaches(first.namespace, GATEWAYS[0].address)
+
+
+def test_a_rule_that_was_exchanged_is_repaired(network: VirtualNetwork, pair: Pair) -> None:
+    chain = network.run("nft", "--handle", "list", "chain", "bridge", "contrail", "from_ports")
+    last = re.findall(r"# handle (\d+)", chain)[-1]
+    network.run("nft", "replace", "rule", "bridge", "contrail", "from_ports", "handle", last, "accept")
+    pair[0].namespace.ip("address", "add", "10.7.0.99/24", "dev", "eth0")
+    assert reaches(pair[0].namespace, pair[1].ipv4, source="10.7.0.99")
+    assert network.reconcile().changes > 0
+    assert network.reconcile().changes == 0
+    assert not reaches(pair[0].namespace, pair[1].ipv4, source="10.7.0.99", timeout=1)
 
 
 def test_what_was_added_by_hand_is_removed(network: VirtualNetwork, pair: Pair) -> None:
