@@ -29,7 +29,8 @@ from cni_contrail.datapath.tunnel_messages import Tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnels import make_tunnels, remove_tunnels, set_up, tunnels_of
 from cni_contrail.link import links
-from cni_contrail.link.errors import KernelError
+from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest
@@ -134,10 +135,10 @@ def _prepare(
         changes += make_tunnels(kernel, netns, tunnels, state.tunnels, is_new=state.bridge is None)
     except KernelError as error:
         problem = str(explained(error))
-    if not changes and problem is None:
-        return state, 0, None
     with InNetns(netns):
         configure_bridge(sysctl_dir)
+    if not changes and problem is None:
+        return state, 0, None
     return read_network(kernel, filters), changes, problem  # the kernel drops entries of links that change
 
 
@@ -162,6 +163,7 @@ def _apply(kernel: RouteSocket, filters: NftablesSocket, state: NetworkState, di
 def _set_bridge(state: NetworkState, network: Network) -> Iterator[NetlinkRequest]:
     found = state.bridge
     if found is None:
+        yield from _free_name(state)
         yield links.set_up(_LOOPBACK)
         yield bridge.create_bridge(network.mtu)
     elif (found.mac, found.mtu, found.is_up) != (GATEWAY_MAC, network.mtu, True):
@@ -173,3 +175,12 @@ def _attach(state: NetworkState, wanted: set[str]) -> Iterator[NetlinkRequest]:
         port = LinkRef(name, state.indexes[name])
         yield bridge.set_port(port)
         yield bridge.set_port_flags(port)
+
+
+def _free_name(state: NetworkState) -> Iterator[NetlinkRequest]:
+    """Removes a link that has the name of the bridge: the namespace is the network's own."""
+    for name, index in state.indexes.items():
+        if name == BRIDGE.name:
+            yield links.delete(LinkRef(name, index))
+        elif index == BRIDGE.ifindex:
+            raise LinkError(f"link {name} has index {index}, which is that of the bridge {BRIDGE.name}")

@@ -59,7 +59,7 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     forwarding, neighbours, destinations = _read_neighbours(kernel, names)
     rules, sources, port_drops = _read_filter(filters, names)
     return NetworkState(
-        bridge=next((link for link, _ in found if link.name == BRIDGE.name and link.kind == "bridge"), None),
+        bridge=next((each for each, _ in found if (each.name, each.ifindex) == BRIDGE and each.kind == "bridge"), None),
         ports=ports - tunnels.keys(),
         other_links=frozenset(indexes) - ports - {BRIDGE.name, "lo", *tunnels},
         tunnels=tunnels,

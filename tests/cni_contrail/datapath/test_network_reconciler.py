@@ -8,6 +8,7 @@ import pytest
 from cni_contrail.datapath.desired import LocalPort, Network
 from cni_contrail.datapath.network_reconciler import reconcile_network
 from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.errors import LinkError
 from tests.cni_contrail.datapath.conftest import GATEWAYS, MTU, Pod, VirtualNetwork
 from tests.support.echo import reaches
 
@@ -79,6 +80,7 @@ def test_a_port_without_a_link_is_reported_and_the_others_are_connected(network:
         ["nft", "delete", "table", "bridge", "contrail"],
         ["nft", "flush", "set", "bridge", "contrail", "ipv4"],
         ["nft", "flush", "chain", "bridge", "contrail", "from_ports"],
+        ["sysctl", "-q", f"net.ipv6.conf.{BRIDGE.name}.disable_ipv6=1"],
     ],
     ids=" ".join,
 )
@@ -101,6 +103,24 @@ def test_a_rule_that_was_exchanged_is_repaired(network: VirtualNetwork, pair: Pa
     assert network.reconcile().changes > 0
     assert network.reconcile().changes == 0
     assert not reaches(pair[0].namespace, pair[1].ipv4, source="10.7.0.99", timeout=1)
+
+
+def test_a_link_with_the_name_of_the_bridge_is_replaced(network: VirtualNetwork, pair: Pair) -> None:
+    for kind in (["bridge"], ["veth", "peer", "name", "other"]):
+        network.ip("link", "delete", BRIDGE.name)
+        network.ip("link", "add", BRIDGE.name, "up", "type", *kind)
+        network.reconcile()
+        assert network.reconcile().changes == 0
+        assert reaches(pair[0].namespace, pair[1].ipv4)
+        assert reaches(pair[0].namespace, GATEWAYS[1].address)
+
+
+def test_a_link_with_the_index_of_the_bridge_is_named_and_left(network: VirtualNetwork, pair: Pair) -> None:
+    assert pair
+    network.ip("link", "set", BRIDGE.name, "name", "renamed")
+    with pytest.raises(LinkError, match="renamed"):
+        network.reconcile()
+    assert "renamed" in network.ip("link")
 
 
 def test_what_was_added_by_hand_is_removed(network: VirtualNetwork, pair: Pair) -> None:
