@@ -39,7 +39,7 @@ from contrail_config.objects import NetworkSlice
 
 log = logging.getLogger(__name__)
 
-_WRITES: Final = 16
+_WRITES: Final = 8
 """Slices written at a time: their writes must not fill the server's queue, in which those of pods wait."""
 
 _COMPARED: Final = 64
