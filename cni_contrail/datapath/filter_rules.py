@@ -47,6 +47,9 @@ SETS: Mapping[str, tuple[KeyField, ...]] = {
 SPOOFED = "spoofed"
 """Set of ports from which packets were dropped as spoofing, with their number."""
 
+MODULES: Mapping[str, str] = {"add a rule to chain from_ports": "nft_meta_bridge"}
+"""Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
+
 _MAX_COUNTED_PORTS = 65_535
 _FROM_PORTS, _BETWEEN_PORTS = "from_ports", "between_ports"
 _PREROUTING, _FORWARD = 0, 2  # NF_BR_PRE_ROUTING, NF_BR_FORWARD

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from cni_contrail.datapath import bridge
 from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
 from cni_contrail.datapath.entries import Entries, entries_of
-from cni_contrail.datapath.filter_rules import Drops, forget_ports
-from cni_contrail.datapath.missing_modules import explained, open_filters
+from cni_contrail.datapath.filter_rules import MODULES, Drops, forget_ports
+from cni_contrail.datapath.missing_modules import commit, explained, open_filters
 from cni_contrail.datapath.namespace_settings import (
     configure_bridge,
     configure_namespace,
@@ -153,7 +153,7 @@ def _has_stale(state: NetworkState, desired: Entries, tunnels: Mapping[str, Tunn
 
 def _apply(kernel: RouteSocket, filters: NftablesSocket, state: NetworkState, difference: Plan) -> int:
     """Changes filter and tables; returns the number of changes."""
-    filters.commit(list(filter_requests(state, difference)))
+    commit(filters, list(filter_requests(state, difference)), MODULES)
     requests = list(table_requests(difference, state))
     kernel.execute_all(requests)
     elements = len(difference.add_sources) + len(difference.remove_sources)

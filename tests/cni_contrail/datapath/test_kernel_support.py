@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cni_contrail.datapath import bridge, routed_rules, uplink_messages
+from cni_contrail.datapath import bridge, filter_rules, routed_rules, uplink_messages
 from cni_contrail.datapath.kernel_support import check_kernel_support
 from cni_contrail.datapath.missing_modules import MissingModuleError, explained, open_filters
 from cni_contrail.link.errors import KernelError, LinkError
@@ -60,6 +60,7 @@ def test_a_process_that_may_not_is_told_what_it_lacks(environment: tuple[str, ..
     ("owner", "name", "present", "absent", "module"),
     [
         (bridge, "create_bridge", b"bridge", b"brigde", "bridge"),
+        (filter_rules, "create_filter", b"meta\0", b"mate\0", "nft_meta_bridge"),
         (uplink_messages, "create_uplink", b"veth", b"vteh", "veth"),
         (routed_rules, "create_table", b"nat\0", b"gnu\0", "nft_chain_nat"),
         (routed_rules, "create_table", b"masq\0", b"gnus\0", "nft_masq"),

@@ -15,7 +15,10 @@ _FILES = Path("/run/modules-of-the-guest")
 """Made by the init of `scripts/kernels`: elsewhere nothing is unloaded."""
 
 
-@pytest.mark.parametrize("module", ["nft_masq", "nft_chain_nat", "nft_ct", "nf_tables", "bridge", "veth"])
+MODULES = ["nft_masq", "nft_chain_nat", "nft_ct", "nft_meta_bridge", "nf_tables", "bridge", "veth"]
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_a_kernel_without_a_module_is_refused_with_its_name(module: str) -> None:
     check_kernel_support()
     with _unloaded(module), pytest.raises(LinkError, match=f"kernel module {module} is missing: "):
