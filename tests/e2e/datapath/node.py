@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.cni_contrail.datapath.routed.conftest import COUNTED_PORTS
 from tests.e2e.cnitool import Cnitool
 from tests.e2e.datapath.cluster import NAMESPACE, Cluster
 from tests.e2e.host import Host
@@ -117,7 +118,7 @@ class Node:
 
     def our_rules(self) -> str:
         """Our rules without counters; empty without our table."""
-        return self._tables().get(_OURS, "")
+        return COUNTED_PORTS.sub("", self._tables().get(_OURS, ""))
 
     def others_rules(self) -> Counter[str]:
         """Lines of the rules of other programs, without counters."""

@@ -1,6 +1,7 @@
 """A node with routed pods and a host outside, in namespaces of their own."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -19,6 +20,9 @@ GATEWAYS = ("10.8.0.1", "fd08::1")
 SUBNETS = ("10.8.0.0/24", "fd08::/64")
 NODE_OUTSIDE = ("192.0.2.1", "2001:db8::1")
 OUTSIDE = ("192.0.2.2", "2001:db8::2")
+COUNTED_PORTS = re.compile(r"\n\s*elements = {[^}]*\bcounter\b[^}]*}")
+"""Elements that the kernel adds to a set of the filter when it drops a packet."""
+
 BEHIND_OTHERS = 0x7FFFFFFF
 """Metric of the route that the kernel adds for the subnet of an address."""
 
@@ -128,7 +132,7 @@ class RoutedNode:
             ("ip", "neighbour", "show", "nud", "permanent"),
             ("nft", "-s", "list", "ruleset"),
         )
-        return "\n".join(self.run(*command) for command in commands)
+        return COUNTED_PORTS.sub("", "\n".join(self.run(*command) for command in commands))
 
     def _namespace(self, kind: str) -> Netns:
         namespace = Netns(kind)
