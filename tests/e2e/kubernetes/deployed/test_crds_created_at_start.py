@@ -6,7 +6,8 @@ from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, Tenant
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
 
 NAD_DEFINITION = "network-attachment-definitions.k8s.cni.cncf.io"
-OURS = {f"{kind}.opencontrail.org" for kind in ("virtualmachines", "virtualnetworks", "addressblocks", "contrailnodes")}
+KINDS = ("virtualmachines", "virtualnetworks", "addressblocks", "networkslices", "contrailnodes")
+OURS = {f"{kind}.opencontrail.org" for kind in KINDS}
 
 
 def test_the_first_manager_creates_the_crds_and_waiting_agents_proceed(cluster: Cluster, tmp_path: Path) -> None:
