@@ -1,4 +1,4 @@
-"""`deploy/cni/10-contrail.conflist`: what a node's runtime reads."""
+"""`deploy/cni/10-contrail.conflist`, and the one with plugins behind ours: what a node's runtime reads."""
 
 import json
 from pathlib import Path
@@ -36,3 +36,15 @@ def test_it_leaves_everything_else_to_the_node() -> None:
     network = load_file(str(CONFLIST))
     assert (network.disable_check, network.disable_gc) == (False, False)
     assert network.plugins[0].document.keys() == {"type", "capabilities"}
+
+
+def test_the_chained_list_has_the_same_plugin_and_others_behind_it() -> None:
+    chained = load_file(str(CONFLIST.parent / "chained" / CONFLIST.name))
+    plain = load_file(str(CONFLIST))
+    assert chained.name == plain.name
+    assert chained.plugins[0].document == plain.plugins[0].document
+    assert {each.type: set(each.capabilities) for each in chained.plugins[1:]} == {
+        "portmap": {"portMappings"},
+        "bandwidth": {"bandwidth"},
+    }
+    assert chained.version == "1.0.0"

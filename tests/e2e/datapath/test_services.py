@@ -30,7 +30,8 @@ def test_a_pod_reaches_its_own_service(pods: Pods, services: Services, family: i
 
 @pytest.mark.parametrize("protocol", [TCP, UDP])
 def test_the_node_reaches_a_service_of_a_pod(node: Node, services: Services, family: int, protocol: str) -> None:
-    assert ask(node.path, services.web.addresses[family], SERVICE_PORT, protocol).server == "web"
+    answer = ask(node.path, services.web.addresses[family], SERVICE_PORT, protocol)
+    assert answer == Answer("web", GATEWAYS[family])
 
 
 def test_a_pod_reaches_a_service_of_the_node(pods: Pods, services: Services, family: int) -> None:
