@@ -1,0 +1,84 @@
+"""Cluster whose nodes are network namespaces on one fabric: a real API server, a manager with slices, and users."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from contrail_config.kubernetes.kinds import POD_LABEL
+from tests.e2e.across_nodes.node import MTU, Node
+from tests.support.cluster_processes import ManagerProcess, running
+from tests.support.manifests import Document, nad, pod
+from tests.support.netns import Netns
+from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
+
+NAMESPACE = "demo"
+POD_SUBNETS = ("10.32.0.0/16", "fd00:32::/64")
+_OURS = "/apis/opencontrail.org/v1alpha1"
+_NADS = f"/apis/k8s.cni.cncf.io/v1/namespaces/{NAMESPACE}/network-attachment-definitions"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+Object = dict[str, Any]
+
+
+class Cluster:
+    """The server, the manager, the nodes, and the fabric that joins these. See `cluster_of`."""
+
+    def __init__(self, server: ApiServer, folder: Path) -> None:
+        self.server = server
+        self.manager = ManagerProcess(
+            folder / "manager",
+            server.kubeconfig(),
+            network_slices=True,
+            pod_network={"subnets": list(POD_SUBNETS)},
+        )
+        self.fabric = Netns("fabric")
+        self.fabric.ip("link", "add", "fabric", "mtu", str(MTU), "up", "type", "bridge", "mcast_snooping", "0")
+        self.nodes: list[Node] = []
+
+    def add_nad(self, name: str, *, cidr: str) -> None:
+        """Creates a NAD."""
+        self.server.ask("POST", _NADS, nad(name, cidr=cidr))
+
+    def add_pod(self, name: str, node: Node, *, networks: str) -> None:
+        """Creates a pod that is bound to a node."""
+        self.server.ask("POST", _PODS, _bound(pod(name, networks=networks), node))
+
+    def register(self, node: Node) -> None:
+        """Creates the object of a node with its addresses, as kubelet does."""
+        self.server.ask("POST", "/api/v1/nodes", {"metadata": {"name": node.name}})
+        status = {"addresses": [{"type": "InternalIP", "address": each} for each in node.addresses]}
+        self.server.ask("PATCH", f"/api/v1/nodes/{node.name}/status", {"status": status})
+
+    def interfaces(self) -> dict[str, list[Object]]:
+        """The interfaces of all pods, by the pod's name, in order."""
+        items = self.server.ask("GET", f"{_OURS}/virtualmachines")["items"]
+        return {item["metadata"]["labels"][POD_LABEL]: item["spec"]["interfaces"] for item in items}
+
+
+def _bound(document: Document, node: Node) -> Object:
+    containers = [{"name": "main", "image": "none.example/none"}]
+    return {**document, "spec": {"nodeName": node.name, "containers": containers}}
+
+
+@contextlib.contextmanager
+def cluster_of(nodes: int) -> Iterator[Cluster]:
+    """A cluster with this number of running nodes."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
+        (folder / "server").mkdir()
+        server = stack.enter_context(serve_real_apiserver(folder / "server"))
+        cluster = Cluster(server, folder)
+        stack.callback(cluster.fabric.delete)
+        stack.enter_context(running(cluster.manager))
+        cluster.manager.wait_until_it_leads()
+        server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        for number in range(1, nodes + 1):
+            node = Node(number, server, cluster.fabric, folder / str(number))
+            stack.callback(node.close)
+            cluster.nodes.append(node)
+            cluster.register(node)
+            node.start()
+        yield cluster
