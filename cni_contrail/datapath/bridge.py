@@ -75,15 +75,21 @@ class Neighbour(NamedTuple):
     node: str | None = None
 
 
-def create_bridge(mtu: int) -> NetlinkRequest:
-    """Requests the bridge, with the gateways' MAC and up.
+def create_bridge() -> NetlinkRequest:
+    """Requests the bridge, with the gateways' MAC and up. Its MTU is requested then: one given here does not last.
 
     Without multicast snooping, which would need a querier; and netfilter's rules for IP do not apply to its frames,
     whatever the node's default (`bridge-nf-call-iptables`), since other programs write those rules.
     """
     mac = attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
-    body = _INFO.pack(0, 0, BRIDGE.ifindex, _UP, _UP) + packed_name(BRIDGE.name) + mac + packed_mtu(mtu) + _BRIDGE_KIND
+    body = _INFO.pack(0, 0, BRIDGE.ifindex, _UP, _UP) + packed_name(BRIDGE.name) + mac + _BRIDGE_KIND
     return NetlinkRequest(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"create bridge {BRIDGE.name}")
+
+
+def set_bridge_mtu(mtu: int) -> NetlinkRequest:
+    """Requests the MTU of the bridge, which otherwise follows the lowest of its ports, and is 1500 without ports."""
+    body = _INFO.pack(0, 0, BRIDGE.ifindex, 0, 0) + packed_mtu(mtu)
+    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set MTU of bridge {BRIDGE.name}")
 
 
 def set_bridge(found: LinkInfo, mtu: int) -> NetlinkRequest:

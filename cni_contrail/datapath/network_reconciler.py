@@ -165,7 +165,8 @@ def _set_bridge(state: NetworkState, network: Network) -> Iterator[NetlinkReques
     if found is None:
         yield from _free_name(state)
         yield links.set_up(_LOOPBACK)
-        yield bridge.create_bridge(network.mtu)
+        yield bridge.create_bridge()
+        yield bridge.set_bridge_mtu(network.mtu)
     elif (found.mac, found.mtu, found.is_up) != (GATEWAY_MAC, network.mtu, True):
         yield bridge.set_bridge(found, network.mtu)
 
