@@ -78,8 +78,10 @@ class _Judge:
         return "port" if name in self.macs else ""
 
     def _is_wrong(self, change: LinkSet | LinkGone) -> bool:
+        if change.name in self.macs and change.ifindex in self._gone:
+            return False  # a lost port, which is set down before it goes
         if isinstance(change, LinkGone):
-            return change.name not in self.macs or change.ifindex not in self._gone
+            return True
         if change.name in self.macs:
             port = parse_port(change.body)
             return (port.master, port.has_settings, change.is_up) != (BRIDGE.ifindex, True, True)

@@ -65,7 +65,7 @@ class KernelProgram:
         self._desired: DesiredState | None = None
         self._outcome = _NOTHING_DONE
         self._problems: dict[int, str] = {}  # that are logged
-        self._unreported = Changes(0, 0)
+        self.unreported = Changes(0, 0)
         self._seconds = 0.0
 
     @property
@@ -102,7 +102,7 @@ class KernelProgram:
         with self._lock:
             self._desired = None
             self._outcome = _NOTHING_DONE
-            self._unreported = Changes(0, 0)
+            self.unreported = Changes(0, 0)
             self._schedule = RepairSchedule()
             self._reconciler.forget()
 
@@ -140,8 +140,8 @@ class KernelProgram:
         """Sends what was done since the last report, and the state of all networks. Raises `PluginError`."""
         with self._report_lock:
             with self._lock:
-                report = Report(self.version, self._unreported, self._told_outcome(), self._seconds)
-                self._unreported = Changes(0, 0)
+                report = Report(self.version, self.unreported, self._told_outcome(), self._seconds)
+                self.unreported = Changes(0, 0)
             sent = False
             try:
                 send_report(self._endpoint, self._follower, report)
@@ -149,7 +149,7 @@ class KernelProgram:
             finally:
                 if not sent:
                     with self._lock:
-                        self._unreported = self._unreported.plus(report.changes)
+                        self.unreported = self.unreported.plus(report.changes)
 
     def _reconcile(self, desired: DesiredState, *, is_audit: bool) -> None:
         started = self._clock()
@@ -160,7 +160,7 @@ class KernelProgram:
         made = sum(self._outcome.changes.values())
         if is_audit and made:
             self._log.warning(f"datapath: {made} changes repaired what another program had changed")
-        self._unreported = self._unreported.plus(Changes(0, made) if is_audit else Changes(made, 0))
+        self.unreported = self.unreported.plus(Changes(0, made) if is_audit else Changes(made, 0))
         self._seconds = self._clock() - started
         self._log_problems()
 
@@ -168,15 +168,16 @@ class KernelProgram:
         before = self._outcome
         outcome = self._reconciler.repair(desired.networks, desired.routed, desired.underlay, due)
         self._outcome = before.updated(outcome, due)
-        made = sum(outcome.changes.values())
+        made, repaired = sum(outcome.changes.values()), 0
         for vni, drift in due.items():
             changes = outcome.changes.get(vni, 0)
             self._schedule.audited(vni, drift, self._clock(), changes=changes)
-            if changes:
+            if changes and drift.objects:  # what a deleted port has left is removed, not repaired
+                repaired += changes
                 self._log.warning(
                     f"datapath: {_network(vni)}: repaired after a change by {_cause(drift)} ({changes} changes)"
                 )
-        self._unreported = self._unreported.plus(Changes(0, made))
+        self.unreported = self.unreported.plus(Changes(made - repaired, repaired))
         self._log_problems()
         return made > 0 or (before.problems, before.missing) != (self._outcome.problems, self._outcome.missing)
 

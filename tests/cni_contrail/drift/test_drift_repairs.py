@@ -178,6 +178,20 @@ def test_the_log_tells_of_a_deleted_port_that_it_is_missing(node: WatchedNode, r
     assert ROUTED_PORT.link in node.program.outcome().missing[0]
 
 
+def test_what_a_deleted_port_leaves_is_removed_and_does_not_count_as_a_repair(
+    node: WatchedNode, network: Network
+) -> None:
+    node.run(network.vni, "ip", "link", "delete", PORT.link)
+    node.program.repair()
+    assert node.program.next_repair() == pytest.approx(2, abs=0.1)
+    node.clock.advance(2)
+    assert node.program.repair()
+    assert node.program.outcome().missing[network.vni] == {PORT.link}
+    assert PORT_MAC not in "".join(node.objects(network.vni))
+    assert node.program.unreported.repaired == 0
+    assert not [line for line in node.log.lines if "repaired" in line]
+
+
 def test_a_network_whose_ports_are_not_concerned_is_left_alone(node: WatchedNode, network: Network) -> None:
     other = node.network()
     node.desire(network, other)
