@@ -11,14 +11,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cni_contrail.agent.http import Endpoint
-from cni_contrail.datapath.node_reconciler import INDEX_0, NodeOutcome, NodeReconciler
+from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS, NodeOutcome, NodeReconciler
 from cni_contrail.drift.drift_watch import DriftWatch
 from cni_contrail.drift.judgement import possible_drift
 from cni_contrail.drift.possible_drift import PossibleDrift
 from cni_contrail.follower.agent import Changes, Report, send_report
+from cni_contrail.follower.changed_networks import changed_networks
 from cni_contrail.follower.desired_state import DesiredState
 from cni_contrail.follower.repair_schedule import RepairSchedule
 
+_AUDIT_INTERVAL = 30.0  # seconds
 _NOTHING_DONE = NodeOutcome({}, {}, {}, set(), {})
 _EVERYTHING = -1  # stands for all networks, of which notifications were lost
 _LOST = PossibleDrift(frozenset({"notifications lost"}), frozenset(), frozenset())
@@ -67,6 +69,7 @@ class KernelProgram:
         self._problems: dict[int, str] = {}  # that are logged
         self.unreported = Changes(0, 0)
         self._seconds = 0.0
+        self._audited = 0.0
 
     @property
     def version(self) -> str:
@@ -85,11 +88,19 @@ class KernelProgram:
             self._reconciler.observe(watch)
 
     def program(self, desired: DesiredState) -> None:
-        """Brings the kernel to a desired state, all of it; one that it has already is an audit."""
+        """Brings the kernel to a desired state; one that it has already is an audit.
+
+        Of a new one only what differs from the last one, and what has problems, unless all networks are concerned or
+        have not been audited for a while, since new ones keep coming.
+        """
         with self._lock:
             is_audit = desired.version == self.version
-            self._desired = desired
-            self._reconcile(desired, is_audit=is_audit)
+            before, self._desired = self._desired, desired
+            changed = None if before is None or is_audit or self._is_overdue() else changed_networks(before, desired)
+            if changed is None:
+                self._reconcile(desired, is_audit=is_audit)
+            else:
+                self._reconcile_changed(desired, changed)
 
     def audit(self) -> None:
         """Brings the kernel to the last desired state again, if there is one."""
@@ -156,11 +167,26 @@ class KernelProgram:
         if self._watch is not None:
             self._watch.read()  # all that has changed until now is seen by this round
         self._schedule.clear()
+        self._audited = started
         self._outcome = self._reconciler.reconcile(desired.networks, desired.routed, desired.underlay)
         made = sum(self._outcome.changes.values())
         if is_audit and made:
             self._log.warning(f"datapath: {made} changes repaired what another program had changed")
         self.unreported = self.unreported.plus(Changes(0, made) if is_audit else Changes(made, 0))
+        self._seconds = self._clock() - started
+        self._log_problems()
+
+    def _is_overdue(self) -> bool:
+        age = self._clock() - self._audited
+        return age >= (STALE_SECONDS + 1 if self._reconciler.has_stale else _AUDIT_INTERVAL)
+
+    def _reconcile_changed(self, desired: DesiredState, changed: frozenset[int]) -> None:
+        started = self._clock()
+        missing = {vni for vni, links in self._outcome.missing.items() if links}
+        chosen = changed | self._outcome.problems.keys() | missing
+        outcome = self._reconciler.repair(desired.networks, desired.routed, desired.underlay, chosen)
+        self._outcome = self._outcome.updated(outcome, chosen)
+        self.unreported = self.unreported.plus(Changes(sum(outcome.changes.values()), 0))
         self._seconds = self._clock() - started
         self._log_problems()
 
