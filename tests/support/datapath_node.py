@@ -61,6 +61,11 @@ class NodeDaemon:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def kill(self) -> None:
         """Sends SIGKILL and waits for its end."""
         assert self._process is not None

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from cni_contrail.agent.connections import idle_connections
 from contrail_config.kubernetes.kinds import POD_LABEL
 from tests.e2e.across_nodes.node import MTU, Node
 from tests.support.cluster_processes import ManagerProcess, running
@@ -19,6 +20,7 @@ POD_SUBNETS = ("10.32.0.0/16", "fd00:32::/64")
 _OURS = "/apis/opencontrail.org/v1alpha1"
 _NADS = f"/apis/k8s.cni.cncf.io/v1/namespaces/{NAMESPACE}/network-attachment-definitions"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_WITHOUT_SANDBOX = {"type": "PodReadyToStartContainers", "status": "False"}
 
 Object = dict[str, Any]
 
@@ -46,16 +48,33 @@ class Cluster:
         """Creates a pod that is bound to a node."""
         self.server.ask("POST", _PODS, _bound(pod(name, networks=networks), node))
 
+    def remove_pod(self, name: str) -> None:
+        """Ends a pod and deletes it, as kubelet does after its sandbox is gone."""
+        found = self.server.ask("GET", f"{_PODS}/{name}")
+        found["status"] |= {"phase": "Succeeded", "conditions": [_WITHOUT_SANDBOX]}
+        self.server.ask("PUT", f"{_PODS}/{name}/status", found)
+        self.server.ask("DELETE", f"{_PODS}/{name}", {"gracePeriodSeconds": 0})
+
     def register(self, node: Node) -> None:
         """Creates the object of a node with its addresses, as kubelet does."""
         self.server.ask("POST", "/api/v1/nodes", {"metadata": {"name": node.name}})
         status = {"addresses": [{"type": "InternalIP", "address": each} for each in node.addresses]}
         self.server.ask("PATCH", f"/api/v1/nodes/{node.name}/status", {"status": status})
 
+    def unregister(self, node: Node) -> None:
+        """Deletes the object of a node, as an operator or a cloud does when it is gone."""
+        self.server.ask("DELETE", f"/api/v1/nodes/{node.name}")
+
     def interfaces(self) -> dict[str, list[Object]]:
         """The interfaces of all pods, by the pod's name, in order."""
         items = self.server.ask("GET", f"{_OURS}/virtualmachines")["items"]
         return {item["metadata"]["labels"][POD_LABEL]: item["spec"]["interfaces"] for item in items}
+
+    def slices(self, node: Node) -> list[Object]:
+        """The network slices of a node."""
+        query = f"?labelSelector=opencontrail.org/node={node.name}"
+        items: list[Object] = self.server.ask("GET", f"{_OURS}/networkslices{query}")["items"]
+        return items
 
 
 def _bound(document: Document, node: Node) -> Object:
@@ -72,6 +91,7 @@ def cluster_of(nodes: int) -> Iterator[Cluster]:
         server = stack.enter_context(serve_real_apiserver(folder / "server"))
         cluster = Cluster(server, folder)
         stack.callback(cluster.fabric.delete)
+        stack.callback(idle_connections.close)  # of the nodes' reports
         stack.enter_context(running(cluster.manager))
         cluster.manager.wait_until_it_leads()
         server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})

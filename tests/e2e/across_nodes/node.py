@@ -1,10 +1,15 @@
 """Node of a cluster: a network namespace on the fabric, with an agent and `contrail-cnid`, whose pods are attached."""
 
 import contextlib
+import json
+import time
 from pathlib import Path
 from typing import Any
 
+from cni_contrail.agent.http import Endpoint, HttpExchange
+from cni_contrail.deadline import Deadline
 from tests.e2e.loopback_proxy import loopback_proxy
+from tests.e2e.polling import wait_until
 from tests.support.cluster_processes import AgentProcess
 from tests.support.datapath_node import NodeDaemon, call_shim
 from tests.support.netns import Netns
@@ -16,6 +21,7 @@ MTU = 1600
 """Of the fabric: room for a pod's packet of 1500 bytes in a tunnel over either family."""
 
 _LENGTHS = ("24", "64")
+_TIMEOUT = 30.0
 
 
 class Node:
@@ -58,18 +64,51 @@ class Node:
         """Makes the API server reachable."""
         self._proxy.enter_context(loopback_proxy(self._api, self.namespace))
 
+    def cut_off_from_server(self) -> None:
+        """Ends all connections to the API server and refuses new ones."""
+        self._proxy.close()
+
     def add(self, pod: str, sandbox: Netns) -> Any:
         """Runs ADD for a pod; returns the result or the error."""
         return call_shim(self.daemon, "ADD", pod, sandbox)
 
-    def close(self) -> None:
-        """Kills what runs and removes the node's kernel state."""
+    def delete(self, pod: str, sandbox: Netns) -> None:
+        """Runs DEL for a pod."""
+        assert call_shim(self.daemon, "DEL", pod, sandbox) == {}
+
+    def is_ready(self) -> bool:
+        """Whether the agent says that it is ready."""
+        with self.namespace.inside():
+            return self.agent.get("/readyz") is not None
+
+    def await_report(self, since: float) -> Any:
+        """Waits for a report of the daemon that is younger than the monotonic time `since`, and returns it."""
+        wait_until(lambda: self._is_reported(since), what="reported")
+        return self._status()["report"]
+
+    def stop(self) -> None:
+        """Kills agent and daemon if they run; the kernel keeps what it has."""
         if self.agent.is_running:
             self.agent.kill()
-        self.daemon.close()
+        if self.daemon.is_running:
+            self.daemon.kill()
+
+    def close(self) -> None:
+        """Kills what runs and removes the node's kernel state."""
+        self.stop()
         self._proxy.close()
         self.networks.close()
         self.namespace.delete()
+
+    def _is_reported(self, since: float) -> bool:
+        asked = time.monotonic()
+        age = self._status()["age"]
+        return age is not None and asked - age > since
+
+    def _status(self) -> Any:
+        endpoint = Endpoint(str(self.agent.socket), "", 0)
+        exchange = HttpExchange(endpoint, "GET", "/datapath/report", b"", Deadline(_TIMEOUT))
+        return json.loads(exchange.response().body)
 
     def _connect(self, fabric: Netns, port: str) -> None:
         fabric.ip("link", "add", port, "mtu", str(MTU), "up", "master", "fabric", "type", "veth",
