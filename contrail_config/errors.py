@@ -48,6 +48,10 @@ class AddressUnavailableError(StoreError):
         self.reason = reason
         self.free_in = free_in
 
+    def of_network(self, network: str) -> "AddressUnavailableError":
+        """Returns the same error about another network."""
+        return AddressUnavailableError(self.address, network, self.reason, free_in=self.free_in)
+
 
 class ExhaustedError(StoreError):
     """The network has no free address of the family; `next_free_in` is the rest of the earliest hold in seconds."""
@@ -58,6 +62,10 @@ class ExhaustedError(StoreError):
         self.network = network
         self.family = family
         self.next_free_in = next_free_in
+
+    def of_network(self, network: str) -> "ExhaustedError":
+        """Returns the same error about another network."""
+        return ExhaustedError(network, self.family, next_free_in=self.next_free_in)
 
 
 class StoreUnavailableError(StoreError):

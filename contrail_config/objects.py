@@ -127,6 +127,13 @@ class InterfaceAddress(ConfigObject, frozen=True):
         return 6 if ":" in self.address else 4
 
 
+class PodNetwork(StrEnum):
+    """Kinds of networks whose addresses are those of the cluster pod network: that one, or an isolated namespace's."""
+
+    CLUSTER = "cluster"
+    NAMESPACE = "namespace"
+
+
 class VirtualMachineInterface(ConfigObject, frozen=True):
     """One interface of a pod. Its index is its position in the virtual machine's list.
 
@@ -134,6 +141,7 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
     passes, `interface` the name that the user requested, `attachment` the CNI_IFNAME that Multus passes.
 
     `vni` (0: none), `ip_fabric_snat` and `ip_fabric_forwarding` are those that the network had at the assignment.
+    `pod_network` is None in a network that has subnets of its own.
     """
 
     uuid: str
@@ -151,6 +159,7 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
     vni: int = 0
     ip_fabric_snat: bool = False
     ip_fabric_forwarding: bool = False
+    pod_network: PodNetwork | None = None
 
 
 class Pending(ConfigObject, frozen=True):

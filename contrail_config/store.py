@@ -30,6 +30,9 @@ class AddressRequest(msgspec.Struct, frozen=True):
 
     `address` has no prefix length. None takes the next free address. `node` is the one on which the owner runs: an
     engine that routes by block prefers addresses that belong to it.
+
+    `reserved_in` is the uuid of a network with the same subnets in which the owner gets the address too, so that no
+    interface there has it: the next free address is then one of that network.
     """
 
     network_uuid: str
@@ -37,6 +40,7 @@ class AddressRequest(msgspec.Struct, frozen=True):
     owner: str
     address: str | None = None
     node: str | None = None
+    reserved_in: str | None = None
 
 
 class HeldAddress(NamedTuple):

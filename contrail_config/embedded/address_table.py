@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
+import msgspec
+
 from contrail_config.addressing.notation import family_of, format_address, parse_address
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.embedded.address_pools import AddressKey, AddressPools
@@ -90,15 +92,18 @@ class AddressTable:
         Raises NotFoundError, AddressUnavailableError or ExhaustedError.
         """
         owned = self._owned_by({request.owner for request in requests})
-        allocations = []
+        allocations: list[_Allocation] = []
+        reservations: list[_Allocation] = []
         with ExitStack() as undo:  # if one request fails, the pools are as before
             for request in requests:
-                allocation = self._select(request, owned)
-                if allocation.address != allocation.previous:
-                    undo.callback(allocation.pool.mark_free, allocation.address)
-                allocations.append(allocation)
+                address = request.address
+                if request.reserved_in is not None:
+                    reservations.append(self._reserve(request, owned, undo))
+                    address = reservations[-1].text
+                allocations.append(self._take(msgspec.structs.replace(request, address=address), owned, undo))
             undo.pop_all()
-        self._write([allocation for allocation in allocations if allocation.address != allocation.previous])
+        selected = (*reservations, *allocations)
+        self._write([allocation for allocation in selected if allocation.address != allocation.previous])
         return [allocation.to_interface_address() for allocation in allocations]
 
     def release(self, owners: Sequence[str], *, hold: float) -> None:
@@ -132,6 +137,20 @@ class AddressTable:
             "DELETE FROM addresses WHERE held_until <= ? RETURNING network, family, address", (self._clock(),)
         )
         self._pools.mark_free([AddressKey(*row) for row in expired.fetchall()])
+
+    def _reserve(self, request: AddressRequest, owned: dict[tuple[str, str, int], int], undo: ExitStack) -> _Allocation:
+        reservation = msgspec.structs.replace(request, network_uuid=request.reserved_in, reserved_in=None)
+        try:
+            return self._take(reservation, owned, undo)
+        except (AddressUnavailableError, ExhaustedError) as error:
+            raise error.of_network(self._networks.get(request.network_uuid).name) from error
+
+    def _take(self, request: AddressRequest, owned: dict[tuple[str, str, int], int], undo: ExitStack) -> _Allocation:
+        """As `_select`, undone with `undo`."""
+        allocation = self._select(request, owned)
+        if allocation.address != allocation.previous:
+            undo.callback(allocation.pool.mark_free, allocation.address)
+        return allocation
 
     def _select(self, request: AddressRequest, owned: dict[tuple[str, str, int], int]) -> _Allocation:
         """Selects an address and marks it as allocated in the pool and in `owned`."""

@@ -42,7 +42,17 @@ class Allocate(msgspec.Struct, frozen=True):
 
     def apply(self, changes: ChangeSet) -> list[InterfaceAddress]:
         """As `AddressOperation`."""
-        return [_allocate(changes, request, self.find_network(request.network_uuid)) for request in self.requests]
+        return [self._allocate(changes, request) for request in self.requests]
+
+    def _allocate(self, changes: ChangeSet, request: AddressRequest) -> InterfaceAddress:
+        network = self.find_network(request.network_uuid)
+        if request.reserved_in is None:
+            return _allocate(changes, request, network)
+        try:
+            reserved = _allocate(changes, _reservation(request), self.find_network(request.reserved_in))
+        except (AddressUnavailableError, ExhaustedError) as error:
+            raise error.of_network(network.name) from error
+        return _allocate(changes, msgspec.structs.replace(request, address=reserved.address), network)
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -120,6 +130,10 @@ def _allocate(changes: ChangeSet, request: AddressRequest, network: VirtualNetwo
     # Required even if nothing changed: another request of this round may have edited the entry, not yet written.
     changes.require(key)
     return _interface_address(key, network, pool)
+
+
+def _reservation(request: AddressRequest) -> AddressRequest:
+    return msgspec.structs.replace(request, network_uuid=request.reserved_in, reserved_in=None)
 
 
 def _next_free(changes: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> AddressKey:

@@ -184,7 +184,8 @@ class KubernetesStore:
         with self._mapping_errors("addresses"):
             await self._sync_addresses()
             # Before the round starts: operations are applied without waiting for the server.
-            for uuid in {request.network_uuid for request in requests}:
+            networks = {uuid for request in requests for uuid in (request.network_uuid, request.reserved_in) if uuid}
+            for uuid in networks:
                 await self._networks.ensure_cached(uuid)
             return await self._committer.execute(Allocate(requests, self._networks.cached))
 

@@ -7,7 +7,7 @@ namespace is gone, and is deleted with its last interface.
 A network of the same name that somebody else created, such as that of a NAD with the namespace's name, is left alone:
 pods of the namespace wait then.
 
-Not promised, unlike in Contrail: addresses that differ from those in the cluster pod network.
+Its addresses are reserved in the cluster pod network (`manager.mapping.virtual_machine.address_requests`).
 """
 
 import logging

@@ -34,6 +34,7 @@ from manager.dependencies import Dependency, address_dependency
 from manager.events import EventRecorder
 from manager.mapping.annotations import with_network_annotations_only
 from manager.mapping.catalogue import Catalogue
+from manager.mapping.virtual_machine import pod_network_uuid, reservations, reserving_networks
 from manager.source import Pod
 
 log = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ class PodController:
         for vm in own:
             self._load(vm)
         # Before any pod is reconciled: otherwise a new pod could get an address that a running pod uses.
-        for problem in await self._store.recover_addresses(vms):
+        for problem in await self._store.recover_addresses([*vms, *map(reservations, vms)]):
             log.error("two virtual machines with one address: %s", problem)
         await self._load_held_ports()
 
@@ -254,6 +255,8 @@ class PodController:
             holder = other.holder
         for conflict in adopt_claims(self.claims, holder, vm):
             log.error("virtual machine %s: %s", vm.name, describe_conflict(conflict))
+        for reserving in reserving_networks(vm):
+            self.allocator.share(reserving, pod_network_uuid(vm.cluster))
         return True
 
     def _sandbox_ended(self, key: str) -> None:
@@ -301,4 +304,4 @@ class PodController:
             # all pods that request a certain address are requeued, since only the store knows which are free.
             self._network_released(network_uuid)
             self.allocator.released(network_uuid)
-            self.requeue_dependents(address_dependency(network_uuid))
+            self.requeue_dependents(address_dependency(self.allocator.pool_of(network_uuid)))

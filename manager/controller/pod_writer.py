@@ -21,7 +21,7 @@ from manager.dependencies import DependencyKind
 from manager.mapping.errors import PodWaitsError
 from manager.mapping.interface_resolution import ResolvedInterfaces
 from manager.mapping.interface_spec import InterfaceSpec
-from manager.mapping.virtual_machine import address_requests, build_virtual_machine
+from manager.mapping.virtual_machine import address_requests, build_virtual_machine, reserved_in
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -173,7 +173,10 @@ class PodWriter:
         """
         former = [(interface, address) for interface in vm.interfaces for address in interface.addresses]
         # Without a wanted address: the store returns to each owner the one that it still has.
-        requests = [AddressRequest(one.network_uuid, address.family, one.uuid, node=vm.node) for one, address in former]
+        requests = [
+            AddressRequest(one.network_uuid, address.family, one.uuid, node=vm.node, reserved_in=reserved_in(vm, one))
+            for one, address in former
+        ]
         allocated = await self._store.allocate(requests)
         if [each.address for each in allocated] != [address.address for _, address in former]:
             raise NotFoundError("its addresses now belong to another")
@@ -183,7 +186,7 @@ class PodWriter:
         self, key: str, pod: Pod, resolved: ResolvedInterfaces, record: PodRecord
     ) -> list[tuple[str, InterfaceAddress]]:
         """Allocates the addresses, the same ones where they may have been allocated before. Raises PodWaitsError."""
-        requests = tuple(address_requests(pod, resolved.interfaces))
+        requests = tuple(address_requests(pod, resolved.interfaces, cluster=self._cluster))
         before = record.unconfirmed
         if before is not None:
             # The annotations changed since: addresses that are no longer requested must not be kept.

@@ -9,14 +9,17 @@ from contrail_config.addressing.notation import family_of
 from contrail_config.objects import (
     InterfaceAddress,
     Pending,
+    PodNetwork,
     VirtualMachine,
     VirtualMachineInterface,
+    VirtualNetwork,
     interface_mac,
     interface_uuid,
+    network_uuid,
     virtual_machine_name,
 )
 from contrail_config.store import AddressRequest
-from manager.mapping.fq_names import project_name
+from manager.mapping.fq_names import pod_network_name, project_name
 from manager.mapping.interface_spec import InterfaceSpec
 from manager.mapping.network_addressing import families, same_subnet
 from manager.mapping.unsatisfiable import unsatisfiable
@@ -27,10 +30,12 @@ MAX_PENDING_MESSAGE = 512
 """Characters of the message in a pending virtual machine."""
 
 
-def address_requests(pod: Pod, specs: Sequence[InterfaceSpec]) -> list[AddressRequest]:
+def address_requests(pod: Pod, specs: Sequence[InterfaceSpec], *, cluster: str) -> list[AddressRequest]:
     """Returns one request per interface and address family of its network.
 
     Requests for a specific address come first; otherwise an interface without one could be allocated that address.
+    Addresses in the network of an isolated namespace are reserved in the cluster pod network, whose subnets it has:
+    nodes have one route to an address.
     """
     requests = [
         AddressRequest(
@@ -39,12 +44,38 @@ def address_requests(pod: Pod, specs: Sequence[InterfaceSpec]) -> list[AddressRe
             interface_uuid(pod.uid, index),
             _requested_address(spec, family),
             pod.node,
+            pod_network_uuid(cluster) if spec.network.namespace is not None else None,
         )
         for index, spec in enumerate(specs)
         for family in families(spec.network)
     ]
     # sorted() is stable, so requests otherwise keep the order of the interfaces.
     return sorted(requests, key=lambda request: request.address is None)
+
+
+def pod_network_uuid(cluster: str) -> str:
+    """Returns the uuid of the cluster pod network."""
+    return network_uuid(pod_network_name(cluster))
+
+
+def reserving_networks(vm: VirtualMachine) -> set[str]:
+    """Returns the uuids of the virtual machine's networks whose addresses are reserved in the cluster pod network."""
+    return {interface.network_uuid for interface in vm.interfaces if interface.pod_network is PodNetwork.NAMESPACE}
+
+
+def reserved_in(vm: VirtualMachine, interface: VirtualMachineInterface) -> str | None:
+    """Returns the uuid of the network in which the interface's addresses are reserved, None if there is none."""
+    return pod_network_uuid(vm.cluster) if interface.pod_network is PodNetwork.NAMESPACE else None
+
+
+def reservations(vm: VirtualMachine) -> VirtualMachine:
+    """Returns the virtual machine with the addresses that it has in the cluster pod network by reservation only."""
+    reserved = tuple(
+        msgspec.structs.replace(interface, network_uuid=pod_network_uuid(vm.cluster))
+        for interface in vm.interfaces
+        if interface.pod_network is PodNetwork.NAMESPACE
+    )
+    return msgspec.structs.replace(vm, interfaces=reserved)
 
 
 def build_virtual_machine(
@@ -59,7 +90,7 @@ def build_virtual_machine(
     for owner, address in allocated:
         addresses[owner].append(address)
     interfaces = tuple(
-        _interface(pod, spec, vmi_uuid, addresses[vmi_uuid])
+        _interface(pod, spec, vmi_uuid, addresses[vmi_uuid], cluster=cluster)
         for spec, vmi_uuid in ((spec, interface_uuid(pod.uid, index)) for index, spec in enumerate(specs))
     )
     return _virtual_machine(pod, interfaces, cluster=cluster)
@@ -105,7 +136,7 @@ def _requested_address(spec: InterfaceSpec, family: int) -> str | None:
 
 
 def _interface(
-    pod: Pod, spec: InterfaceSpec, vmi_uuid: str, addresses: Sequence[InterfaceAddress]
+    pod: Pod, spec: InterfaceSpec, vmi_uuid: str, addresses: Sequence[InterfaceAddress], *, cluster: str
 ) -> VirtualMachineInterface:
     return VirtualMachineInterface(
         uuid=vmi_uuid,
@@ -123,7 +154,14 @@ def _interface(
         vni=spec.network.vni,
         ip_fabric_snat=spec.network.ip_fabric_snat,
         ip_fabric_forwarding=spec.network.ip_fabric_forwarding,
+        pod_network=_pod_network(spec.network, cluster),
     )
+
+
+def _pod_network(network: VirtualNetwork, cluster: str) -> PodNetwork | None:
+    if network.namespace is not None:
+        return PodNetwork.NAMESPACE
+    return PodNetwork.CLUSTER if network.fq_name == pod_network_name(cluster) else None
 
 
 def _family(address: InterfaceAddress) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contrail_config.objects import Subnet, network_uuid
+from contrail_config.objects import PodNetwork, Subnet, network_uuid
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
 from manager.source import Applied, Listed
@@ -24,6 +24,20 @@ async def test_pods_of_an_isolated_namespace_have_its_network_at_index_0(running
     ]
     assert [interface.network for interface in (await running.vm(other)).interfaces] == [POD_NETWORK]
     assert await running.reasons(pod) == ["InterfacesAssigned"]
+
+
+async def test_addresses_differ_from_those_of_the_cluster_pod_network_also_after_a_restart(
+    start: Start, running: RunningManager
+) -> None:
+    pods = [make_pod("p1"), make_pod("p1", namespace="red"), make_pod("p2"), make_pod("p2", namespace="red")]
+    await running.send_list(ISOLATED, *pods[:2])
+    await running.manager.namespaces.close()
+    restarted = await start()
+    await restarted.send_list(ISOLATED, *pods)
+    vms = [await restarted.vm(pod) for pod in pods]
+    addresses = [address.address for vm in vms for address in vm.interfaces[0].addresses]
+    assert len(set(addresses)) == len(addresses) == 4
+    assert [vm.interfaces[0].pod_network for vm in vms] == [PodNetwork.NAMESPACE, PodNetwork.CLUSTER] * 2
 
 
 async def test_a_pod_that_comes_with_its_namespace_waits_without_a_warning(running: RunningManager) -> None:

@@ -48,7 +48,7 @@ def resolve(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS
 def build(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> VirtualMachine:
     """Returns the pod's virtual machine, with addresses as a store allocates them to the first pod."""
     specs = resolve(pod, *nads, configuration=configuration).interfaces
-    requests = address_requests(pod, specs)
+    requests = address_requests(pod, specs, cluster=configuration.cluster_name)
     requested_gateways = zip((request.owner for request in requests), _allocate(requests, specs), strict=True)
     return build_virtual_machine(pod, specs, requested_gateways, cluster=configuration.cluster_name)
 

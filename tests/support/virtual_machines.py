@@ -7,6 +7,7 @@ import msgspec
 from contrail_config.objects import (
     InterfaceAddress,
     Pending,
+    PodNetwork,
     VirtualMachine,
     VirtualMachineInterface,
     interface_mac,
@@ -32,6 +33,7 @@ def sample_interface() -> VirtualMachineInterface:
         mac="02:15:9b:59:1c:e5",
         network_uuid=SAMPLE_VN,
         network=POD_NETWORK,
+        pod_network=PodNetwork.CLUSTER,
         addresses=(
             InterfaceAddress(
                 "10.47.255.251", 12, gateway="10.47.255.254", dns=("10.47.255.253",), subnet_gateway="10.47.255.254"
@@ -99,6 +101,7 @@ def pod_interface(pod_uid: str, index: int = 0) -> VirtualMachineInterface:
         mac=interface_mac(vmi_uuid),
         network_uuid=SAMPLE_VN,
         network=POD_NETWORK,
+        pod_network=PodNetwork.CLUSTER,
         addresses=(
             InterfaceAddress(
                 f"10.32.{octets[0]}.{octets[1]}", 12, gateway="10.47.255.254", subnet_gateway="10.47.255.254"

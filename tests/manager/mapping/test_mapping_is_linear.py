@@ -27,7 +27,7 @@ def calls_for(pod: Pod, *nads: Nad) -> int:
 
     def work() -> None:
         specs = resolve_interfaces(pod, catalogue=catalogue, configuration=DEFAULTS).interfaces
-        assert address_requests(pod, specs)
+        assert address_requests(pod, specs, cluster=DEFAULTS.cluster_name)
 
     return count_calls(work)
 

@@ -40,7 +40,7 @@ def test_a_family_without_a_request_gets_an_address_too() -> None:
 def test_specific_addresses_are_requested_first() -> None:
     """Otherwise the address could be allocated to an earlier interface of the same pod."""
     pod = make_pod(networks=elements({"name": "net-a"}, {"name": "net-a", "ips": ["10.1.0.2"]}))
-    requests = address_requests(pod, resolve(pod, *NADS).interfaces)
+    requests = address_requests(pod, resolve(pod, *NADS).interfaces, cluster="k8s")
     assert [request.address for request in requests] == ["10.1.0.2", None, None]
 
 
