@@ -56,7 +56,7 @@ def _routed_ports(plans: Sequence[InterfacePlan]) -> Iterator[RoutedPort]:
     for plan in plans:
         if plan.routed:
             addresses = tuple(address.address for address in plan.addresses)
-            yield RoutedPort(plan.host_name, plan.mac, addresses, plan.routed)
+            yield RoutedPort(plan.host_name, plan.mac, addresses, plan.routed, plan.network)
 
 
 def _port(plan: InterfacePlan) -> LocalPort:

@@ -67,12 +67,14 @@ class RoutedPort(NamedTuple):
     """Host end of a pod's interface of index 0, in the node's own namespace. Addresses have no prefix length.
 
     `gateways` are the addresses by which the pod reaches everything else; `mac` and `addresses` are the pod's.
+    `network` is the number of the port's network, which is isolated from all others; 0 is the cluster's.
     """
 
     link: str
     mac: str
     addresses: tuple[str, ...]
     gateways: tuple[str, ...]
+    network: int = 0
 
 
 class Masquerade(NamedTuple):

@@ -44,9 +44,10 @@ ACCEPT, DROP = 1, 0
 _GOTO = -4 & 0xFFFFFFFF  # NFT_GOTO
 
 LINK_LAYER, NETWORK, TRANSPORT = 0, 1, 2  # bases of payload offsets
-IIF, OIF, IIFNAME, OIFNAME, NFPROTO, L4PROTO = 4, 5, 6, 7, 15, 16  # NFT_META_...
+IIF, OIF, IIFNAME, OIFNAME, NFPROTO, L4PROTO, IIFGROUP, OIFGROUP = 4, 5, 6, 7, 15, 16, 21, 22  # NFT_META_...
 INVALID, ESTABLISHED, RELATED, NEW = 1, 2, 4, 8  # bits of the state of a connection
-_CONNECTION_STATE = 0  # NFT_CT_STATE
+_CONNECTION_STATE, _CONNECTION_STATUS = 0, 2  # NFT_CT_...
+_DESTINATION_TRANSLATED = 0x20  # IPS_DST_NAT
 _INVERTED = 1  # NFT_LOOKUP_F_INV
 _SET_CONCATENATION = 0x80  # NFT_SET_CONCAT
 _SET_EVALUATED = 0x20  # NFT_SET_EVAL: rules add elements
@@ -81,7 +82,7 @@ class KeyField(NamedTuple):
     length: int
 
 
-INTERFACE, MAC, IPV4, IPV6 = KeyField(20, 4), KeyField(9, 6), KeyField(7, 4), KeyField(8, 16)
+INTERFACE, MAC, IPV4, IPV6, GROUP = KeyField(20, 4), KeyField(9, 6), KeyField(7, 4), KeyField(8, 16), KeyField(35, 4)
 _TYPE_BITS = 6  # of each field in the number of a concatenated type
 
 
@@ -240,9 +241,18 @@ def equals(register: int, value: bytes) -> Expression:
 
 def has_state(states: int) -> tuple[Expression, ...]:
     """The rule matches only if the packet's connection is in one of the states, a sum of INVALID to NEW."""
-    load = _expression("ct", _number(1, _FIRST_REGISTER), _number(2, _CONNECTION_STATE))
+    return _has_bits(_CONNECTION_STATE, states)
+
+
+def is_destination_translated() -> tuple[Expression, ...]:
+    """The rule matches only if the packet's connection was begun to another address than its destination has."""
+    return _has_bits(_CONNECTION_STATUS, _DESTINATION_TRANSLATED)
+
+
+def _has_bits(key: int, bits: int) -> tuple[Expression, ...]:
+    load = _expression("ct", _number(1, _FIRST_REGISTER), _number(2, key))
     # Unlike the numbers of messages, those of registers are of this machine.
-    return load, mask(0, struct.pack("=I", states)), differs(0, bytes(4))
+    return load, mask(0, struct.pack("=I", bits)), differs(0, bytes(4))
 
 
 def differs(register: int, value: bytes) -> Expression:

@@ -22,8 +22,8 @@ class LinkAddress(NamedTuple):
 class RoutedEntries(NamedTuple):
     """Entries by kind.
 
-    `ports` are the links that the filter knows, `sources` what they may send from. `settings` are by link, MACs of
-    `neighbours` by link and address, links of `routes` by address.
+    `ports` are the links that the filter knows, `sources` what they may send from, `networks` those whose ports may
+    send to each other. `settings` are by link, MACs of `neighbours` by link and address, links of `routes` by address.
     """
 
     ports: frozenset[str]
@@ -32,6 +32,7 @@ class RoutedEntries(NamedTuple):
     gateways: frozenset[LinkAddress]
     neighbours: dict[LinkAddress, str]
     routes: dict[str, str]
+    networks: frozenset[int] = frozenset()
 
 
 def entries_of(
@@ -52,10 +53,11 @@ def entries_of(
     entries = RoutedEntries(
         ports=frozenset(port.link for port in present),
         sources=frozenset(sources - refused),
-        settings={port.link: desired_settings(ipv6=has_ipv6(port)) for port in present},
+        settings={port.link: desired_settings(ipv6=has_ipv6(port), group=port.network) for port in present},
         gateways=frozenset(LinkAddress(port.link, gateway) for port in present for gateway in gateways_of(port)),
         neighbours={LinkAddress(port.link, each): port.mac for port in present for each in port.addresses},
         routes=routes,
+        networks=frozenset(port.network for port in present),
     )
     return entries, frozenset(refused)
 

@@ -40,7 +40,7 @@ _NEIGHBOUR = struct.Struct("=BxxxiHBB")  # struct ndmsg: family, index, state, f
 _ROUTE = struct.Struct("=BBBBBBBBI")  # struct rtmsg: family, lengths, TOS, table, protocol, scope, type, flags
 _UP = 0x1
 
-_IFLA_ADDRESS, _IFLA_AF_SPEC = 1, 26
+_IFLA_ADDRESS, _IFLA_AF_SPEC, _IFLA_GROUP = 1, 26, 27
 _IFLA_INET_CONF = 1
 _IFLA_INET6_CONF, _IFLA_INET6_ADDR_GEN_MODE = 2, 8
 _FORWARDING, _RP_FILTER, _ARP_FILTER, _ARP_IGNORE = 1, 8, 13, 19  # IPV4_DEVCONF_...
@@ -71,7 +71,10 @@ _ISOLATED = nested(_IFLA_AF_SPEC, _ipv4_settings(forwarding=0, arp_filter=0, arp
 
 
 class Settings(NamedTuple):
-    """Settings of a host end that a routed port needs, or has; `ipv6` is whether the link has IPv6 at all."""
+    """Settings of a host end that a routed port needs, or has; `ipv6` is whether the link has IPv6 at all.
+
+    `group` is the link's group, by which the filter knows the port's network.
+    """
 
     mac: str
     is_up: bool
@@ -81,6 +84,7 @@ class Settings(NamedTuple):
     arp_ignore: int
     ipv6: bool
     accept_ra: int
+    group: int = 0
 
 
 class PermanentNeighbour(NamedTuple):
@@ -100,7 +104,7 @@ class HostRoute(NamedTuple):
     is_ours: bool
 
 
-def desired_settings(*, ipv6: bool) -> Settings:
+def desired_settings(*, ipv6: bool, group: int = 0) -> Settings:
     """Returns the settings of a routed port.
 
     rp_filter 1: only sources whose route is this link. arp_filter 1: the same for senders of ARP requests, also where
@@ -108,18 +112,26 @@ def desired_settings(*, ipv6: bool) -> Settings:
     answer only for the link's own address, the gateway's, and not for other addresses of the node.
     """
     return Settings(
-        mac=GATEWAY_MAC, is_up=True, forwarding=1, rp_filter=1, arp_filter=1, arp_ignore=1, ipv6=ipv6, accept_ra=0
+        mac=GATEWAY_MAC,
+        is_up=True,
+        forwarding=1,
+        rp_filter=1,
+        arp_filter=1,
+        arp_ignore=1,
+        ipv6=ipv6,
+        accept_ra=0,
+        group=group,
     )
 
 
-def set_host_end(port: LinkRef, mac: str, *, ipv6: bool) -> NetlinkRequest:
+def set_host_end(port: LinkRef, mac: str, *, ipv6: bool, group: int = 0) -> NetlinkRequest:
     """Requests the settings of `desired_settings` as far as netlink has attributes for them; `mac` is what it has.
 
     The MAC only if it differs: the kernel forgets all neighbours when it is set, even to the same value.
     """
     address = b"" if mac == GATEWAY_MAC else attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
     settings = _ROUTED_WITH_IPV6 if ipv6 else _ROUTED
-    body = _LINK.pack(0, 0, port.ifindex, _UP, _UP) + address + settings
+    body = _LINK.pack(0, 0, port.ifindex, _UP, _UP) + address + number(_IFLA_GROUP, group) + settings
     return NetlinkRequest(_RTM_SETLINK, 0, body, f"set link {port.name}")
 
 
@@ -146,6 +158,7 @@ def parse_settings(body: bytes) -> Settings:
         arp_ignore=_entry(conf, _ARP_IGNORE - 1),
         ipv6=bool(conf6) and _entry(conf6, _DISABLE_IPV6) == 0,
         accept_ra=_entry(conf6, _ACCEPT_RA),
+        group=unpack_number(values[_IFLA_GROUP]) if _IFLA_GROUP in values else 0,
     )
 
 

@@ -31,6 +31,7 @@ class RoutedPlan(NamedTuple):
     remove_gateways: frozenset[LinkAddress]
     remove_sources: frozenset[LinkAddress]
     remove_ports: frozenset[str]
+    add_networks: frozenset[int]
 
     def changes(self) -> int:
         """Returns the number of changes."""
@@ -64,4 +65,6 @@ def plan(desired: RoutedEntries, found: RoutedEntries, *, unknown: frozenset[str
         remove_gateways=frozenset(each for each in found.gateways - desired.gateways if each.link not in unknown),
         remove_sources=stale(found.sources - desired.sources),
         remove_ports=found.ports - desired.ports - unknown,
+        # One that has no port any more is of no effect. An ADD may need it at this moment.
+        add_networks=desired.networks - found.networks,
     )

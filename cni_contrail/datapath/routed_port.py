@@ -52,7 +52,7 @@ def connect_routed(port: RoutedPort, masquerade: Masquerade | None, *, sysctl_di
     with RouteSocket() as kernel, open_filters() as filters:
         end = _find(kernel, port)
         requests, sources = _encode(port, end, mac_of(kernel, end))
-        elements = [routed_rules.port_element(end.ifindex)]
+        elements = [routed_rules.port_element(end.ifindex), routed_rules.network_element(port.network)]
         _add_elements(filters, elements, masquerade)
         enable_forwarding(ipv6=has_ipv6(port), sysctl_dir=sysctl_dir)
         if has_ipv6(port):
@@ -85,7 +85,7 @@ def _find(kernel: RouteSocket, port: RoutedPort) -> LinkRef:
 def _encode(port: RoutedPort, end: LinkRef, mac: str) -> tuple[list[NetlinkRequest], list[tuple[str, bytes]]]:
     try:
         requests = [
-            messages.set_host_end(end, mac, ipv6=has_ipv6(port)),
+            messages.set_host_end(end, mac, ipv6=has_ipv6(port), group=port.network),
             *(messages.add_gateway(end, gateway) for gateway in gateways_of(port)),
             *(messages.set_neighbour(end, address, port.mac) for address in port.addresses),
             *(messages.add_route(end, address) for address in port.addresses),

@@ -155,21 +155,22 @@ def _remove_table(filters: NftablesSocket, state: RoutedState) -> int:
 
 def _apply_filter(filters: NftablesSocket, state: RoutedState, difference: RoutedPlan, routed: Routed) -> int:
     """Adds elements, or replaces a table that is not whole; returns the number of tables replaced."""
-    ports, sources = difference.add_ports, difference.add_sources
+    ports, sources, networks = difference.add_ports, difference.add_sources, difference.add_networks
     requests: list[NetlinkRequest] = []
     is_whole = state.filter.is_whole(routed.masquerade)
     if not is_whole:
         requests += routed_rules.replace_table(routed.masquerade)
         ports |= state.entries.ports - difference.remove_ports
         sources |= state.entries.sources - difference.remove_sources
-    requests += routed_rules.add_elements(_elements(state, ports, sources))
+        networks |= state.entries.networks
+    requests += routed_rules.add_elements(_elements(state, ports, sources, networks))
     # A table is replaced only if no ADD has added a port to it since it was read.
     commit(filters, requests, routed_rules.MODULES, generation=0 if is_whole else state.filter.generation)
     return 0 if is_whole else 1
 
 
 def _remove_elements(filters: NftablesSocket, state: RoutedState, difference: RoutedPlan) -> None:
-    elements = _elements(state, difference.remove_ports, difference.remove_sources)
+    elements = _elements(state, difference.remove_ports, difference.remove_sources, frozenset())
     present = [(name, key) for name, key in elements if key in state.filter.elements.get(name, ())]
     try:
         filters.commit([*routed_rules.delete_elements(present), *routed_rules.forget_ports(state.gone())])
@@ -179,12 +180,14 @@ def _remove_elements(filters: NftablesSocket, state: RoutedState, difference: Ro
 
 
 def _elements(
-    state: RoutedState, ports: frozenset[str], sources: frozenset[LinkAddress]
+    state: RoutedState, ports: frozenset[str], sources: frozenset[LinkAddress], networks: frozenset[int]
 ) -> Iterator[tuple[str, bytes]]:
     for link in sorted(ports):
         yield routed_rules.port_element(state.port(link).ifindex)
     for each in sorted(sources):
         yield routed_rules.source_element(state.port(each.link).ifindex, each.address)
+    for network in sorted(networks):
+        yield routed_rules.network_element(network)
 
 
 def _set_ipv6(difference: RoutedPlan, problems: dict[str, str], sysctl_dir: str) -> None:
@@ -206,7 +209,7 @@ def _apply_tables(kernel: RouteSocket, state: RoutedState, difference: RoutedPla
 def _requests(state: RoutedState, difference: RoutedPlan) -> Iterator[tuple[str, NetlinkRequest]]:
     for link, settings in difference.set_links.items():
         found = state.entries.settings[link]
-        yield link, messages.set_host_end(state.port(link), found.mac, ipv6=settings.ipv6)
+        yield link, messages.set_host_end(state.port(link), found.mac, ipv6=settings.ipv6, group=settings.group)
     for link, gateway in sorted(difference.add_gateways):
         yield link, messages.add_gateway(state.port(link), gateway)
     for (link, address), mac in difference.set_neighbours.items():

@@ -7,6 +7,15 @@ node does; of a routed port only those pass whose link and source address are an
 - a link that is in `ports` and has no other element is mute;
 - the unspecified address of IPv6 (duplicate address detection, multicast reports) is dropped without being counted.
 
+Chain `between_ports`, for packets from one routed port to another, or from and to other nodes through a tunnel. The
+network of a port is the group of its link. That of a tunnel is the cluster's, so no other one spans nodes. Only those
+pass that
+
+- stay in one network, whose pair of groups is an element of `networks`,
+- belong to a connection that was accepted,
+- go to a pod of the cluster's network (0) through a Service, which has translated their destination. So pods of all
+  networks reach the Services of the cluster's, such as its name server, and no pod of it reaches those of others.
+
 Chain `to_outside`, only with masquerade: new connections from a routed port to what is neither another port nor in an
 excluded network get the node's address.
 
@@ -25,42 +34,46 @@ from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.desired import Masquerade
 from cni_contrail.datapath.nftables_messages import KeyField
 from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_family, is_in, with_digests
+from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.message import NetlinkRequest
 
 TABLE = nft.Table(nft.INET, "contrail")
-PORTS, IPV4, IPV6 = "ports", "ipv4", "ipv6"
+PORTS, IPV4, IPV6, NETWORKS = "ports", "ipv4", "ipv6", "networks"
 SETS: Mapping[str, tuple[KeyField, ...]] = {
     PORTS: (nft.INTERFACE,),
     IPV4: (nft.INTERFACE, nft.IPV4),
     IPV6: (nft.INTERFACE, nft.IPV6),
+    NETWORKS: (nft.GROUP, nft.GROUP),
 }
 COUNTED = "spoofed"
 """Set of ports from which packets with a spoofed source were dropped, with their number."""
 
 _MAX_COUNTED_PORTS = 65_535
 SPOOFED = "drop spoofed source"
-"""Beginning of the comment of the rule that counts dropped packets."""
+"""Beginning of the comment of the rule that counts packets with a spoofed source."""
 
 MODULES: Mapping[str, str] = {
     "create chain to_outside": "nft_chain_nat",
     "add a rule to chain to_outside (masquerade": "nft_masq",
     "add a rule to chain until_known": "nft_ct",
+    "add a rule to chain between_ports": "nft_ct",
     "add a rule": "nf_tables",
 }
 """Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
 
-_FROM_PORTS, _TO_OUTSIDE, _UNTIL_KNOWN = "from_ports", "to_outside", "until_known"
+_FROM_PORTS, _BETWEEN_PORTS, _TO_OUTSIDE, _UNTIL_KNOWN = "from_ports", "between_ports", "to_outside", "until_known"
 _PREROUTING, _FORWARD, _POSTROUTING = 0, 2, 4  # NF_INET_...
 _RAW, _FILTER, _SOURCE_NAT = -300, 0, 100  # NF_IP_PRI_RAW, NF_IP_PRI_FILTER, NF_IP_PRI_NAT_SRC
+_CLUSTER = struct.pack("=I", 0)
 _UNSPECIFIED = bytes(16)
 
 
 def rules(masquerade: Masquerade | None) -> list[RuleText]:
     """Returns all rules of the table; raises LinkError if an excluded network is malformed."""
     try:
-        return with_digests([*_from_ports(), *_beyond_ports(masquerade)])
+        return with_digests([*_from_ports(), *_between_ports(), *_beyond_ports(masquerade)])
     except ValueError as error:
         raise LinkError(f"masquerade: {error}") from error
 
@@ -85,6 +98,11 @@ def source_element(ifindex: int, address: str) -> tuple[str, bytes]:
     """Returns the set and the key of an address that may be sent from."""
     local = packed(address)[1]
     return (IPV4 if len(local) == 4 else IPV6), nft.key_of([struct.pack("=I", ifindex), local])
+
+
+def network_element(network: int) -> tuple[str, bytes]:
+    """Returns the set and the key by which packets may pass between the ports of a network."""
+    return NETWORKS, struct.pack("=II", network, network)
 
 
 def add_elements(elements: Iterable[tuple[str, bytes]]) -> list[NetlinkRequest]:
@@ -115,6 +133,7 @@ def _contents(masquerade: Masquerade | None) -> Iterator[NetlinkRequest]:
         yield nft.new_set(TABLE, name, key, identifier)
     yield nft.new_counting_set(TABLE, COUNTED, nft.INTERFACE, len(SETS) + 1, size=_MAX_COUNTED_PORTS)
     yield nft.new_chain(TABLE, _FROM_PORTS, hook=_PREROUTING, priority=_RAW, policy=nft.ACCEPT)
+    yield nft.new_chain(TABLE, _BETWEEN_PORTS, hook=_FORWARD, priority=_FILTER, policy=nft.ACCEPT)
     if masquerade is not None and not masquerade.is_known:
         yield nft.new_chain(TABLE, _UNTIL_KNOWN, hook=_FORWARD, priority=_FILTER, policy=nft.ACCEPT)
     elif masquerade is not None:
@@ -135,6 +154,24 @@ def _from_ports() -> Iterator[RuleText]:
     # Two rules: one whose port cannot be counted does not match.
     yield RuleText(_FROM_PORTS, (iif, nft.count_by(COUNTED, 0)), "count spoofed source")
     yield RuleText(_FROM_PORTS, (nft.count(), drop), SPOOFED)
+
+
+def _between_ports() -> Iterator[RuleText]:
+    accept = nft.verdict(nft.ACCEPT)
+    tunnel = ROUTED_PREFIX.encode()
+    from_others = (nft.load_meta(nft.IIFNAME, 0), nft.differs(0, tunnel), nft.load_meta(nft.IIF, 0))
+    to_others = (nft.load_meta(nft.OIFNAME, 0), nft.differs(0, tunnel), nft.load_meta(nft.OIF, 0))
+    groups = (nft.load_meta(nft.IIFGROUP, 0), nft.load_meta(nft.OIFGROUP, 1))
+    to_cluster = (nft.load_meta(nft.OIFGROUP, 0), nft.equals(0, _CLUSTER), *nft.is_destination_translated())
+    for comment, expressions in (
+        ("accept from other links", (*from_others, nft.is_not_element(PORTS), accept)),
+        ("accept to other links", (*to_others, nft.is_not_element(PORTS), accept)),
+        ("accept in one network", (*groups, nft.is_element(NETWORKS), accept)),
+        ("accept established", (*nft.has_state(nft.ESTABLISHED | nft.RELATED), accept)),
+        ("accept to Services of the cluster", (*to_cluster, accept)),
+        ("drop between networks", (nft.count(), nft.verdict(nft.DROP))),
+    ):
+        yield RuleText(_BETWEEN_PORTS, expressions, comment)
 
 
 def _beyond_ports(masquerade: Masquerade | None) -> Iterator[RuleText]:

@@ -97,6 +97,7 @@ def read_routed(kernel: RouteSocket, filters: NftablesSocket, wanted: Collection
         gateways=_read_gateways(kernel, own_names),
         neighbours=_read_neighbours(kernel, own_names),
         routes=routes,
+        networks=_networks(filter_state),
     )
     return RoutedState(filter_state, indexes, host_ends, tunnels, entries, taken)
 
@@ -112,9 +113,7 @@ def read_filter(filters: NftablesSocket) -> FilterState:
     try:
         rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(routed_rules.TABLE))]
         # Ports last: ADD adds a port before its sources, so that no source is found whose port is unknown.
-        elements = {
-            name: _read_set(filters, name) for name in (routed_rules.IPV6, routed_rules.IPV4, routed_rules.PORTS)
-        }
+        elements = {name: _read_set(filters, name) for name in reversed(list(routed_rules.SETS))}
         counted = filters.dump(nft.dump_elements(routed_rules.TABLE, routed_rules.COUNTED))
     except KernelError as error:
         if error.errno != _ENOENT:
@@ -146,6 +145,11 @@ def _filter_entries(state: FilterState, names: dict[int, str]) -> tuple[frozense
         frozenset(link_of(key) for key in ports),
         frozenset(LinkAddress(link_of(key), _text(key[4:])) for key in keys),
     )
+
+
+def _networks(state: FilterState) -> frozenset[int]:
+    pairs = (struct.unpack("=II", key) for key in state.elements.get(routed_rules.NETWORKS, ()))
+    return frozenset(first for first, second in pairs if first == second)
 
 
 def _read_gateways(kernel: RouteSocket, names: dict[int, str]) -> frozenset[LinkAddress]:

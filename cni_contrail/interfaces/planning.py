@@ -48,6 +48,7 @@ def plan_interfaces(
             source_routing=_source_routing(interface, overlapping) if overlapping else (),
             namespace=interface.namespace,
             routed=interface.routed,
+            network=interface.isolated_network,
         )
         for interface, name in zip(chosen, names, strict=True)
     ]

@@ -25,6 +25,7 @@ _OUR_KEYS = ("ip-address", "v6-ip-address", "mtu")
 _VROUTER_AGENT_V6_PREFIX_LENGTH = 64  # the Contrail vrouter agent serves none
 _DEFAULT_GATEWAY = {"true": (4, 6), "ipv4": (4,), "ipv6": (6,), "none": ()}
 _MAX_VLAN = 4094
+_MAX_VNI = (1 << 24) - 1
 _NO_VLAN = 65535  # upstream's value for none
 _MAX_NAMED = 8  # missing indexes named in an error
 
@@ -50,7 +51,8 @@ class ServedInterface(NamedTuple):
 
     `addresses` is None until the Contrail vrouter agent reports them; `mtu` is in bytes, None if the plugin's settings
     apply. `namespace` is that of its network where a datapath connects the interface to the network's bridge; `routed`:
-    the datapath routes it in the host's namespace, which has these gateways of its subnets. `vlan_id` is as the agent
+    the datapath routes it in the host's namespace, which has these gateways of its subnets, and isolates it with the
+    other interfaces of the network `isolated_network`, unless that is 0. `vlan_id` is as the agent
     states it, whatever that is: only nested mode needs one.
     """
 
@@ -67,6 +69,7 @@ class ServedInterface(NamedTuple):
     vlan_id: object = None
     namespace: str = ""
     routed: tuple[str, ...] = ()
+    isolated_network: int = 0
 
     def __str__(self) -> str:
         return f"{self.position} ({self.annotations.get('nad') or self.annotations.get('network')}, {self.uuid})"
@@ -196,6 +199,7 @@ def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedIn
         vlan_id=fields.raw("vlan-id"),
         namespace=_network_namespace(fields),
         routed=fields.gateways("routed"),
+        isolated_network=fields.number("isolated-network", 0, _MAX_VNI) if fields.has("isolated-network") else 0,
     )
 
 

@@ -92,6 +92,44 @@ def test_a_first_pod_begins_no_connection_to_the_outside_before_the_masquerade_i
     assert not reaches(pod.sandbox, "192.0.2.2", timeout=0.5)
 
 
+def test_pods_of_isolated_networks_do_not_meet(
+    plugin: Plugin, agent: ScriptedAgent, make_netns: Callable[[str], Netns]
+) -> None:
+    sandboxes = []
+    for number, network in ((5, {}), (6, {"isolated-network": 7}), (7, {"isolated-network": 7})):
+        sandbox = make_netns("pod")
+        pod = PodSandbox(sandbox.path, name=f"web-{number}")
+        vmis = [routed(vmi, number) for vmi in make_vmis(1, uid=pod.uid)]
+        agent.serve(pod.vm_name, [replace(vmi, datapath=vmi.datapath | network) for vmi in vmis])
+        plugin.add(pod).succeeded()
+        sandboxes.append(sandbox)
+    cluster, first, second = sandboxes
+    assert reaches(first, "10.1.0.7")
+    assert reaches(second, "fd00:1:1::6")
+    for source, address in ((cluster, "10.1.0.6"), (first, "10.1.0.5"), (second, "fd00:1:1::5")):
+        assert not reaches(source, address, timeout=0.5)
+
+
+def test_an_interface_that_the_datapath_does_not_connect_fails_the_add(
+    plugin: Plugin, agent: ScriptedAgent, pod: PodSandbox
+) -> None:
+    refused = {"refused": "network a:b:c: not connected: it has no VNI yet"}
+    index_0, index_1 = make_vmis(2, uid=pod.uid)
+    agent.serve(pod.vm_name, [routed(index_0, 5), replace(index_1, datapath=refused)])
+    assert "network a:b:c: not connected: it has no VNI yet" in plugin.add(pod).failed(101)
+    assert plugin.node.links() == []
+    agent.serve(pod.vm_name, [routed(vmi, 5) for vmi in make_vmis(1, uid=pod.uid)])
+    plugin.add(pod).succeeded()
+
+
+@pytest.mark.parametrize("datapath", [{"isolated-network": -1}, {"refused": 5}])
+def test_malformed_keys_of_the_datapath_are_rejected(
+    plugin: Plugin, agent: ScriptedAgent, pod: PodSandbox, datapath: dict[str, object]
+) -> None:
+    agent.serve(pod.vm_name, [replace(vmi, datapath=datapath) for vmi in make_vmis(1, uid=pod.uid)])
+    assert next(iter(datapath)) in plugin.add(pod).failed(100)
+
+
 @pytest.mark.parametrize("gateways", ["10.1.0.1", [5], ["10.1.0"], {"gateways": []}])
 def test_malformed_gateways_of_the_agent_are_rejected(
     plugin: Plugin, agent: ScriptedAgent, pod: PodSandbox, gateways: object

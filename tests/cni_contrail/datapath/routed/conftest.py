@@ -22,6 +22,8 @@ NODE_OUTSIDE = ("192.0.2.1", "2001:db8::1")
 OUTSIDE = ("192.0.2.2", "2001:db8::2")
 COUNTED_PORTS = re.compile(r"\n\s*elements = {[^}]*\bcounter\b[^}]*}")
 """Elements that the kernel adds to a set of the filter when it drops a packet."""
+REMOTE = ("10.8.9.2", "fd08:9::2")
+"""Addresses of the host behind a tunnel."""
 
 BEHIND_OTHERS = 0x7FFFFFFF
 """Metric of the route that the kernel adds for the subnet of an address."""
@@ -64,11 +66,11 @@ class RoutedNode:
             namespace.ip("address", "add", f"{addresses[0]}/24", "dev", link)
             namespace.ip("address", "add", f"{addresses[1]}/64", "dev", link, "nodad")
 
-    def add_pod(self, number: int) -> RoutedPod:
+    def add_pod(self, number: int, *, network: int = 0) -> RoutedPod:
         """Creates a pod whose addresses end in the number, as the plugin does; its port is not connected yet."""
         namespace = self._namespace("pod")
         addresses = (f"10.8.0.{number}", f"fd08::{number:x}")
-        port = RoutedPort(f"tap{number}", f"02:00:00:00:08:{number:02x}", addresses, GATEWAYS)
+        port = RoutedPort(f"tap{number}", f"02:00:00:00:08:{number:02x}", addresses, GATEWAYS, network)
         plan = InterfacePlan(
             name="eth0",
             host_name=port.link,
@@ -91,6 +93,20 @@ class RoutedNode:
         pod = RoutedPod(namespace, port, plan)
         self.pods.append(pod)
         return pod
+
+    def add_remote(self) -> Netns:
+        """Returns the namespace of a host that knows the pods, behind a link that has the name of a tunnel."""
+        remote = self._namespace("remote")
+        self.namespace.ip("link", "add", "contrail.0", "type", "veth", "peer", "name", "eth0", "netns", remote.name)
+        for namespace, link, last in ((remote, "eth0", 2), (self.namespace, "contrail.0", 1)):
+            namespace.ip("link", "set", link, "up")
+            namespace.ip("address", "add", f"10.8.9.{last}/24", "dev", link)
+            namespace.ip("address", "add", f"fd08:9::{last}/64", "dev", link, "nodad")
+        for subnet, gateway in zip(SUBNETS, ("10.8.9.1", "fd08:9::1"), strict=True):
+            remote.ip("route", "add", subnet, "via", gateway)
+        self.masquerade = Masquerade((*SUBNETS, "10.8.9.0/24", "fd08:9::/64"))
+        self.reconcile()
+        return remote
 
     def remove_pod(self, pod: RoutedPod) -> None:
         """Deletes a pod's link; its port is no longer desired."""

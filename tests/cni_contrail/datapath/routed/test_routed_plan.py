@@ -12,11 +12,13 @@ LINKS = ["tap1", "tap2", "tap3", "tap4"]
 links = some.sampled_from(LINKS)
 addresses = some.sampled_from([f"10.0.0.{digit}" for digit in range(4)] + [f"fd00::{digit}" for digit in range(2)])
 macs = some.sampled_from([f"02:00:00:00:00:0{digit}" for digit in range(3)])
+networks = some.sampled_from([0, 5, 6])
 link_addresses = some.builds(LinkAddress, links, addresses)
 settings = some.sampled_from(
     [
         desired_settings(ipv6=True),
         desired_settings(ipv6=False),
+        desired_settings(ipv6=True, group=5),
         desired_settings(ipv6=True)._replace(mac="02:00:00:00:00:99", forwarding=0),
     ]
 )
@@ -28,6 +30,7 @@ states = some.builds(
     gateways=some.frozensets(link_addresses, max_size=4),
     neighbours=some.dictionaries(link_addresses, macs, max_size=6),
     routes=some.dictionaries(addresses, links),
+    networks=some.frozensets(networks),
 )
 ports = some.lists(
     some.builds(
@@ -36,6 +39,7 @@ ports = some.lists(
         mac=macs,
         addresses=some.lists(addresses, unique=True, max_size=3).map(tuple),
         gateways=some.just(("10.0.0.254", "fd00::254")),
+        network=networks,
     ),
     unique_by=lambda port: port.link,
 ).map(tuple)
@@ -61,6 +65,7 @@ def applied(found: RoutedEntries, changes: RoutedPlan) -> RoutedEntries:
         (found.gateways | changes.add_gateways) - changes.remove_gateways,
         neighbours,
         routes,
+        found.networks | changes.add_networks,
     )
 
 
@@ -70,7 +75,8 @@ def test_any_state_becomes_the_desired_one(
 ) -> None:
     desired, _ = entries_of(ports, frozenset(LINKS), taken)
     left = applied(found, plan(desired, found))
-    assert left._replace(settings={}) == desired._replace(settings={})
+    assert left._replace(settings={}, networks=frozenset()) == desired._replace(settings={}, networks=frozenset())
+    assert desired.networks <= left.networks
     assert desired.settings.items() <= left.settings.items()
     assert plan(desired, left).changes() == 0
 
