@@ -8,6 +8,7 @@ datapath: none                        # linux: this node's kernel connects the i
 masquerade: true                      # datapath linux: packets of index 0 to the outside get the node's address
 masquerade-excluded: []               # CIDRs beside the pods' own subnets that are not outside
 vxlan-port: 4789                      # datapath linux: UDP port of networks across nodes, the same on all of them
+fabric-subnets: [10.64.0.0/12]        # datapath linux: CIDRs in which networks of tenants may get routes on the node
 tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
 ports-dir: /var/lib/contrail/ports
 store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config
@@ -25,6 +26,7 @@ import msgspec
 
 from agent_api.datapath.fabric import DEFAULT_PORT
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
+from agent_api.datapath.refusals import FABRIC_SUBNETS
 from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import parse_listen
@@ -74,6 +76,7 @@ class AgentConfiguration(_Section, frozen=True):
     masquerade: bool = True
     masquerade_excluded: tuple[str, ...] = ()
     vxlan_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = DEFAULT_PORT
+    fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS
 
 
 def load_agent_configuration(path: str) -> AgentConfiguration:
@@ -96,13 +99,16 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
         rule = "use at most 253 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
         raise ConfigurationError(f"{origin}: node: {configuration.node!r} is not a valid node name; {rule}")
     for cidr in configuration.masquerade_excluded:
-        _check_cidr(cidr, key=f"{origin}: masquerade-excluded")
+        check_cidr(cidr, key=f"{origin}: masquerade-excluded")
+    for cidr in configuration.fabric_subnets:
+        check_cidr(cidr, key=f"{origin}: fabric-subnets")
     for key, value in (("socket", configuration.socket), ("ports-dir", configuration.ports_dir)):
         if not os.path.isabs(value):
             raise ConfigurationError(f"{origin}: {key}: {value!r} is not an absolute path")
 
 
-def _check_cidr(text: str, *, key: str) -> None:
+def check_cidr(text: str, *, key: str) -> None:
+    """Raises ConfigurationError, which begins with the key, if the text is no CIDR."""
     try:
         ip_network(text)
     except ValueError as error:

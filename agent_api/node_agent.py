@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
 
-from agent_api.datapath.desired_state import INSIDE_ONLY, Masquerade
+from agent_api.datapath.desired_state import DatapathOptions
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.linux_datapath import LinuxDatapath, Spanning
 from agent_api.datapath.metrics import register_kind
@@ -19,6 +19,7 @@ from agent_api.ports.stale import STALE_TIMEOUT, DeviceExists, StalePortCleaner,
 from agent_api.ports.table import PortTable
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from agent_api.virtual_machine_watch import INITIAL_BACKOFF, VirtualMachineWatch, WatchedStore
+from contrail_config.objects import Refusal
 
 
 class NodeAgent:
@@ -39,19 +40,20 @@ class NodeAgent:
         device_exists: DeviceExists = device_exists,
         initial_backoff: float = INITIAL_BACKOFF,
         datapath: Datapath = DEFAULT_DATAPATH,
-        masquerade: Masquerade | None = INSIDE_ONLY,
+        options: DatapathOptions = DatapathOptions(),  # noqa: B008 - immutable
         spanning: Spanning | None = None,
     ) -> None:
         self.details = {"datapath": datapath.value}
-        self.virtual_machines = VirtualMachineIndex(datapath=datapath)
+        self.virtual_machines = VirtualMachineIndex()
         self.ports = PortTable(PortDirectory(ports_dir))
         self.gateways = GatewayTable(ports_dir)
         register_kind(registry, datapath)
         self.datapath: LinuxDatapath | None = None
         if datapath is Datapath.LINUX:
             self.datapath = LinuxDatapath(
-                self.virtual_machines, self.ports, masquerade=masquerade, registry=registry, spanning=spanning
+                self.virtual_machines, self.ports, options=options, registry=registry, spanning=spanning
             )
+            self.virtual_machines.datapath = self.datapath
             self.virtual_machines.hold_back(self.datapath.incomplete_reason)
         self.stale_ports = StalePortCleaner(
             self.ports,
@@ -105,3 +107,12 @@ class NodeAgent:
     def on_unplugged(self, callback: Callable[[Sequence[str]], None]) -> None:
         """Registers a callback for the interface uuids of unplugged ports; it runs on the event loop."""
         self.ports.on_unplugged(lambda ports: callback([port.vmi_uuid for port in ports]))
+
+    def on_refused(self, callback: Callable[[Sequence[Refusal]], None]) -> None:
+        """Registers a callback for all that the datapath does not connect or route, after each of its reports."""
+        if self.datapath is not None:
+            self.datapath.on_refused(callback)
+
+    def refusals(self) -> list[Refusal]:
+        """Returns what the datapath does not connect or route."""
+        return [] if self.datapath is None else self.datapath.refusals()

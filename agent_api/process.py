@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 
 from agent_api.application import agent_application, agent_runner
 from agent_api.configuration import AgentConfiguration, KubernetesStoreSettings
-from agent_api.datapath.desired_state import Masquerade
+from agent_api.datapath.desired_state import DatapathOptions, Masquerade
 from agent_api.datapath.linux_datapath import Spanning
 from agent_api.errors import StorageError
 from agent_api.node.reporter import NodeReporter
@@ -49,7 +49,7 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
             ports_dir=configuration.ports_dir,
             registry=registry,
             datapath=configuration.datapath,
-            masquerade=Masquerade(tuple(configuration.masquerade_excluded)) if configuration.masquerade else None,
+            options=_options(configuration),
             spanning=Spanning(store, configuration.node, configuration.vxlan_port),
         )
         # Before any listener opens: no client is to see an agent that does not know its ports.
@@ -57,6 +57,11 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
         status = status_routes(lambda: agent.readiness() + store.problems(), registry, details=agent.details)
         await _serve(stack, configuration, agent, status)
         await _run(agent, NodeReports(client, configuration.node))
+
+
+def _options(configuration: AgentConfiguration) -> DatapathOptions:
+    masquerade = Masquerade(tuple(configuration.masquerade_excluded)) if configuration.masquerade else None
+    return DatapathOptions(masquerade, configuration.fabric_subnets)
 
 
 async def load_ports(agent: NodeAgent, *, key: str | None = None) -> None:

@@ -16,21 +16,21 @@ manager never writes such values.
 import re
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
+from agent_api.datapath.index_0 import isolated_network
 from agent_api.datapath.names import BRIDGE, network_namespace
-from agent_api.datapath.shared_vnis import shared_vni_text
 from agent_api.errors import UnservableVirtualMachineError
 from agent_api.field_types import AUTHOR, NIL_UUID, format_vrouter_time
 from agent_api.ports.instance import NO_VLAN, InstancePort
 from agent_api.ports.port import Port
 from contrail_config.objects import InterfaceAddress, Route, VirtualMachine, VirtualMachineInterface
 
-_NOT_SHARED: Mapping[int, tuple[str, ...]] = {}
+NOTHING_REFUSED: Mapping[int, str] = MappingProxyType({})
 _NO_DNS = {4: "0.0.0.0", 6: "::"}
 _FORBIDDEN_IN_ANNOTATION = re.compile(r'[:{}"\\\x00-\x1f\x7f]')
 
@@ -40,8 +40,8 @@ class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     """One interface as configured; `mtu` is in bytes, a route without `gw` is on-link.
 
     With a Linux datapath, `network_namespace` and `bridge` say where the host end belongs; with `routed` it belongs
-    in the node's own namespace, where it has these gateways of the pod's subnets. `refused`: why it must not be
-    connected.
+    in the node's own namespace, where it has these gateways of the pod's subnets, and reaches only the isolated network
+    `isolated_network`, if any. `refused`: why it must not be connected.
     """
 
     id: str
@@ -65,7 +65,15 @@ class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     network_namespace: str | UnsetType = UNSET
     bridge: str | UnsetType = UNSET
     routed: tuple[str, ...] | UnsetType = UNSET
+    isolated_network: int | UnsetType = UNSET
     refused: str | UnsetType = UNSET
+
+
+class DatapathKeys(Protocol):
+    """The part of `LinuxDatapath` that is used here."""
+
+    def refused_interfaces(self, virtual_machine: VirtualMachine) -> dict[int, str]:
+        """Returns why interfaces must not be connected now, by index."""
 
 
 class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
@@ -93,14 +101,11 @@ class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
 
 
 def configured_interfaces(
-    virtual_machine: VirtualMachine,
-    *,
-    datapath: Datapath = DEFAULT_DATAPATH,
-    shared_vnis: Mapping[int, tuple[str, ...]] = _NOT_SHARED,
+    virtual_machine: VirtualMachine, datapath: DatapathKeys | None = None, refused: Mapping[int, str] = NOTHING_REFUSED
 ) -> list[ConfiguredInterface]:
-    """Returns all interfaces in index order; `shared_vnis` are those of several networks, with their names.
+    """Returns all interfaces in index order. Raises UnservableVirtualMachineError.
 
-    Raises UnservableVirtualMachineError.
+    `refused` says by index why an interface is not connected.
     """
     return [
         ConfiguredInterface(
@@ -113,7 +118,7 @@ def configured_interfaces(
             mtu=interface.mtu,
             routes=interface.routes,
             **_address_keys(interface),
-            **(_datapath_keys(interface, index, shared_vnis) if datapath is Datapath.LINUX else {}),
+            **({} if datapath is None else _datapath_keys(interface, index, refused.get(index))),
         )
         for index, interface in enumerate(virtual_machine.interfaces)
     ]
@@ -192,17 +197,15 @@ def _instance_keys(port: Port) -> dict[str, Any]:
     }
 
 
-def _datapath_keys(
-    interface: VirtualMachineInterface, index: int, shared_vnis: Mapping[int, tuple[str, ...]]
-) -> dict[str, Any]:
+def _datapath_keys(interface: VirtualMachineInterface, index: int, refused: str | None) -> dict[str, Any]:
+    if refused is not None:
+        return {"refused": refused}
     if index == 0:
-        return {"routed": tuple(each.subnet_gateway for each in interface.addresses if each.subnet_gateway)}
-    if not interface.vni:  # not connected
-        return {}
-    place: dict[str, Any] = {"network_namespace": network_namespace(interface.vni), "bridge": BRIDGE}
-    if interface.vni in shared_vnis:  # one namespace would connect these networks
-        place["refused"] = shared_vni_text(interface.vni, shared_vnis[interface.vni])
-    return place
+        return {
+            "routed": tuple(each.subnet_gateway for each in interface.addresses if each.subnet_gateway),
+            "isolated_network": isolated_network(interface) or UNSET,
+        }
+    return {"network_namespace": network_namespace(interface.vni), "bridge": BRIDGE}
 
 
 def _address_keys(interface: VirtualMachineInterface) -> dict[str, Any]:

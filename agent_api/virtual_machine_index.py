@@ -18,10 +18,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
-from agent_api.datapath.shared_vnis import SharedVnis
+from agent_api.datapath.vni_users import VniUsers
 from agent_api.errors import UnservableVirtualMachineError
-from agent_api.responses import configured_interfaces
+from agent_api.responses import DatapathKeys, configured_interfaces
 from agent_api.waiters import Waiters
 from contrail_config.objects import Pending, VirtualMachine, pod_uuid
 from contrail_config.store import Change, ChangeType
@@ -42,26 +41,21 @@ class ServedVirtualMachine:
     """A VirtualMachine and its `/vm-cfg` response, encoded once and cached until it changes."""
 
     # Slots and one encoded response per VirtualMachine: a node has hundreds of them.
-    __slots__ = ("_datapath", "_response", "_shared_vnis", "virtual_machine")
+    __slots__ = ("_datapath", "_response", "virtual_machine")
 
-    def __init__(self, virtual_machine: VirtualMachine, *, datapath: Datapath, shared_vnis: SharedVnis) -> None:
+    def __init__(self, virtual_machine: VirtualMachine, *, datapath: DatapathKeys | None) -> None:
         self.virtual_machine = virtual_machine
         self._datapath = datapath
-        self._shared_vnis = shared_vnis
         self._response: bytes | None = None
 
     def vm_cfg(self) -> bytes:
         """Returns the response as JSON. Raises UnservableVirtualMachineError."""
+        # What is refused depends on other virtual machines, and on ports, so it is not cached.
+        if self._datapath is not None and (refused := self._datapath.refused_interfaces(self.virtual_machine)):
+            return msgspec.json.encode(configured_interfaces(self.virtual_machine, self._datapath, refused))
         if self._response is None:
-            interfaces = configured_interfaces(
-                self.virtual_machine, datapath=self._datapath, shared_vnis=self._shared_vnis.names
-            )
-            self._response = msgspec.json.encode(interfaces)
+            self._response = msgspec.json.encode(configured_interfaces(self.virtual_machine, self._datapath))
         return self._response
-
-    def forget_response(self) -> None:
-        """Has the response encoded again: networks of other VirtualMachines have changed it."""
-        self._response = None
 
     def encode(self) -> None:
         """Encodes the response ahead of the first request; an error is raised only on a request."""
@@ -76,9 +70,11 @@ class ServedVirtualMachine:
 class VirtualMachineIndex:
     """All VirtualMachines of this node; `synced` is True once they were listed completely."""
 
-    def __init__(self, *, datapath: Datapath = DEFAULT_DATAPATH) -> None:
-        self._datapath = datapath
-        self._shared_vnis = SharedVnis()
+    def __init__(self) -> None:
+        self.datapath: DatapathKeys | None = None
+        """What responses say of the datapath; to be set before the first change."""
+
+        self.vnis = VniUsers()
         self.waiters = Waiters()
         self._by_uuid: dict[str, ServedVirtualMachine] = {}
         self._pending: set[str] = set()  # uuids
@@ -170,14 +166,15 @@ class VirtualMachineIndex:
         before = self._by_uuid.get(virtual_machine.uuid)
         if before is not None and before.virtual_machine.name != virtual_machine.name:
             self._remove(virtual_machine.uuid)
-            before = None
-        served = ServedVirtualMachine(virtual_machine, datapath=self._datapath, shared_vnis=self._shared_vnis)
+        served = ServedVirtualMachine(virtual_machine, datapath=self.datapath)
+        if (known := self._by_uuid.get(virtual_machine.uuid)) is not None:
+            self.vnis.remove(known.virtual_machine)
+        self.vnis.add(virtual_machine)
         if self._listed is not None:
             self._listed.add(virtual_machine.uuid)
         self._by_uuid[virtual_machine.uuid] = served
         # Assigning to an existing key keeps its position, so a change of an old VirtualMachine does not make it newest.
         self._by_name.setdefault(virtual_machine.name, {})[virtual_machine.uuid] = served
-        self._replace_networks(before, virtual_machine)
         if virtual_machine.is_pending:
             self._pending.add(virtual_machine.uuid)
             return
@@ -191,22 +188,12 @@ class VirtualMachineIndex:
         served = self._by_uuid.pop(uuid, None)
         if served is None:
             return
-        self._replace_networks(served, None)
+        self.vnis.remove(served.virtual_machine)
         self._pending.discard(uuid)
         same_name = self._by_name[served.virtual_machine.name]
         del same_name[uuid]
         if not same_name:
             del self._by_name[served.virtual_machine.name]
-
-    def _replace_networks(self, before: ServedVirtualMachine | None, after: VirtualMachine | None) -> None:
-        """Takes the networks of a VirtualMachine into account; if that changes what others may have, so do they."""
-        # Added first, so that an unchanged one changes nothing.
-        changed = after is not None and self._shared_vnis.add(after)
-        if before is not None:
-            changed |= self._shared_vnis.remove(before.virtual_machine)
-        if changed:
-            for served in self._by_uuid.values():
-                served.forget_response()
 
     def _end_list(self) -> None:
         if self._listed is None:  # without a list in progress its end proves nothing

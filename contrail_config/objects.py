@@ -162,6 +162,20 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
     pod_network: PodNetwork | None = None
 
 
+class Refusal(ConfigObject, frozen=True):
+    """A network that a node does not connect, or only gives no route to `subnet` (a CIDR) if it is `connected`.
+
+    `reason` is a word for programs, `message` names network, subnet, and what is in the way.
+    """
+
+    network: FqName
+    vni: int
+    reason: str
+    message: str
+    subnet: str | None = None
+    connected: bool = False
+
+
 class Pending(ConfigObject, frozen=True):
     """Why a pod has no interfaces yet: reason and message as in its event. The message may be cut."""
 

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
+from agent_api.configuration import check_cidr
 from agent_api.datapath.kind import Datapath
+from agent_api.datapath.refusals import FABRIC_SUBNETS
 from cni_contrail.link.host_side import DIRECTORY
 from contrail_embedded.node import run_node
 from contrail_embedded.settings import DEFAULT_DATAPATH, node_settings
@@ -54,7 +56,7 @@ def _check_standalone(options: argparse.Namespace) -> None:
         raise ConfigurationError("--config FILE or --embedded is required")
     given = [
         name
-        for name in ("manifests", "data_dir", "listen", "tcp_writes", "datapath", "netns_dir")
+        for name in ("manifests", "data_dir", "listen", "tcp_writes", "datapath", "netns_dir", "fabric_subnets")
         if getattr(options, name) not in (None, False)
     ]
     if given:
@@ -73,8 +75,18 @@ def _node(
         tcp_writes=options.tcp_writes,
         datapath=Datapath(options.datapath or DEFAULT_DATAPATH),
         netns_dir=options.netns_dir or DIRECTORY,
+        fabric_subnets=_fabric_subnets(options.fabric_subnets),
     )
     return partial(run_node, settings)
+
+
+def _fabric_subnets(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return FABRIC_SUBNETS
+    subnets = tuple(each.strip() for each in text.split(",") if each.strip())
+    for subnet in subnets:
+        check_cidr(subnet, key="--fabric-subnets")
+    return subnets
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -92,6 +104,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--netns-dir", metavar="DIR", help=f"with --datapath linux: namespaces of networks; default: {DIRECTORY}"
+    )
+    parser.add_argument(
+        "--fabric-subnets",
+        metavar="CIDRS",
+        help="with --datapath linux: comma-separated CIDRs in which networks of tenants may get routes on this node; "
+        f"default: {','.join(FABRIC_SUBNETS)}",
     )
     parser.add_argument("--log-format", choices=["text", "json"], default="text", help="format of the log lines")
     parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")

@@ -5,6 +5,7 @@ import os
 import msgspec
 
 from agent_api.datapath.kind import Datapath
+from agent_api.datapath.refusals import FABRIC_SUBNETS
 from cni_contrail.link.host_side import DIRECTORY
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen, parse_optional_listen
@@ -17,7 +18,8 @@ DEFAULT_DATAPATH = Datapath.LINUX
 class AgentSettings(msgspec.Struct, frozen=True):
     """Port directory of the agent, the Unix socket for the plugin, whether TCP accepts writes too, and the datapath.
 
-    `netns_dir` is where the datapath has the namespaces of networks.
+    `netns_dir` is where the datapath has the namespaces of networks, `fabric_subnets` are the CIDRs in which networks
+    of tenants may get routes on the node.
     """
 
     ports_dir: str
@@ -25,6 +27,7 @@ class AgentSettings(msgspec.Struct, frozen=True):
     tcp_writes: bool = False
     datapath: Datapath = DEFAULT_DATAPATH
     netns_dir: str = DIRECTORY
+    fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
@@ -48,6 +51,7 @@ def node_settings(
     tcp_writes: bool = False,
     datapath: Datapath = DEFAULT_DATAPATH,
     netns_dir: str = DIRECTORY,
+    fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS,
 ) -> NodeSettings:
     """Returns the settings; command-line values override the configuration. Raises ConfigurationError."""
     if embedded and data_dir is None:
@@ -62,7 +66,12 @@ def node_settings(
         agent=None
         if data is None
         else AgentSettings(
-            os.path.join(data, "ports"), os.path.join(data, "agent.sock"), tcp_writes, datapath, netns_dir
+            ports_dir=os.path.join(data, "ports"),
+            socket=os.path.join(data, "agent.sock"),
+            tcp_writes=tcp_writes,
+            datapath=datapath,
+            netns_dir=netns_dir,
+            fabric_subnets=fabric_subnets,
         ),
     )
 

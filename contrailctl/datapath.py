@@ -1,12 +1,11 @@
 """The datapath of a node as its agent knows it: its networks, and the state of a port."""
 
-from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
 from cni_contrail.datapath.namespaces import name_of
-from contrail_config.objects import VirtualMachineInterface
+from contrail_config.objects import Refusal, VirtualMachineInterface
 
 INDEX_0 = 0
 """Key of the routed ports in the agent's maps, whose other keys are VNIs."""
@@ -69,10 +68,13 @@ class PortState(msgspec.Struct, frozen=True):
 
 
 class DatapathStatus(msgspec.Struct):
-    """Answer of the agent to `/datapath/report`, reduced to the keys that are used."""
+    """Answer of the agent to `/datapath/report`, reduced to the keys that are used.
+
+    `refused` are networks that the node does not connect, and subnets to which it has no route.
+    """
 
     networks: dict[int, _Network]
-    refused: dict[int, tuple[str, ...]]
+    refused: tuple[Refusal, ...] = ()
     follower: str | None = None
     age: float | None = None
     report: _Report | None = None
@@ -87,14 +89,17 @@ class DatapathStatus(msgspec.Struct):
         return None
 
     def node_networks(self) -> list[NodeNetwork]:
-        """Returns the networks by VNI, with those that are refused or stand only in the report."""
+        """Returns the networks by VNI, with those that stand only in the report."""
         report = self.report or _Report()
-        numbers = {*self.networks, *self.refused, *report.problems, *report.missing}
+        numbers = {*self.networks, *report.problems, *report.missing}
         return [self._node_network(vni, report) for vni in sorted(numbers)]
 
     def port_state(self, index: int, interface: VirtualMachineInterface, link: str | None) -> PortState:
         """Returns the state of an interface whose host end is `link`, None if it is not plugged."""
         vni = INDEX_0 if index == 0 else interface.vni
+        refusal = next((each for each in self.refused if _concerns(each, index, interface)), None)
+        if refusal is not None:
+            return PortState(PortCondition.PROBLEM, refusal.message)
         if index and not vni:
             return PortState(PortCondition.PROBLEM, "its network has no VNI")
         condition, reason = (PortCondition.NOT_PLUGGED, "") if link is None else self._condition(vni, link)
@@ -104,8 +109,6 @@ class DatapathStatus(msgspec.Struct):
 
     def _condition(self, vni: int, link: str) -> tuple[PortCondition, str]:
         report = self.report or _Report()
-        if vni in self.refused:
-            return PortCondition.PROBLEM, _refusal(self.refused[vni])
         if self.silence:
             return PortCondition.UNKNOWN, self.silence
         if link in report.missing.get(vni, ()):
@@ -118,19 +121,15 @@ class DatapathStatus(msgspec.Struct):
         network = self.networks.get(vni, _Network(None, 0))
         return NodeNetwork(
             vni=vni,
-            network=", ".join(self.refused[vni]) if vni in self.refused else network.name,
+            network=network.name,
             ports=network.ports,
             missing=report.missing.get(vni, ()),
-            problem="; ".join(self._problems(vni, report)) or None,
+            problem=report.problems.get(vni),
             drops=report.drops.get(vni),
         )
 
-    def _problems(self, vni: int, report: _Report) -> Iterator[str]:
-        if vni in self.refused:
-            yield _refusal(self.refused[vni])
-        if vni in report.problems:
-            yield report.problems[vni]
 
-
-def _refusal(names: tuple[str, ...]) -> str:
-    return f"not connected, {len(names)} networks have this VNI"
+def _concerns(refusal: Refusal, index: int, interface: VirtualMachineInterface) -> bool:
+    """Whether a refusal keeps an interface from being connected: one about a subnet does so at index 0 only."""
+    is_refused = refusal.network == interface.network and not refusal.connected
+    return is_refused and (index == 0 or refusal.subnet is None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from contrail_config.objects import Event, VirtualMachine, VirtualMachineInterface, interface_name
+from contrail_config.objects import Event, Refusal, VirtualMachine, VirtualMachineInterface, interface_name
 from contrailctl.age import format_age
 from contrailctl.agent import AgentApi, Port
 from contrailctl.datapath import INDEX_0, NodeNetwork
@@ -84,8 +84,14 @@ def get_datapath(agent: AgentApi) -> Output:
     networks = status.node_networks()
     header = ("VNI", "NETWORK", "PORTS", "MISSING", "SPOOFING", "BROADCAST", "PROBLEM")
     table = format_table(header, [_datapath_row(network) for network in networks])
-    lines = [f"programmed by: {status.follower or 'nothing'}"] + ([status.silence] if status.silence else [])
-    return Output("\n".join([table, "", *lines]), {"items": networks, "follower": status.follower, "age": status.age})
+    parts = [table]
+    if status.refused:
+        parts.append(format_table(("VNI", "REFUSED", "REASON"), [_refusal_row(each) for each in status.refused]))
+    parts.append(
+        "\n".join([f"programmed by: {status.follower or 'nothing'}", *([status.silence] if status.silence else [])])
+    )
+    document = {"items": networks, "refused": status.refused, "follower": status.follower, "age": status.age}
+    return Output("\n\n".join(parts), document)
 
 
 def _virtual_machine(agent: AgentApi, arguments: argparse.Namespace) -> VirtualMachine:
@@ -145,6 +151,10 @@ def _datapath_row(view: NodeNetwork) -> Sequence[str]:
     network = "index 0, routed" if view.vni == INDEX_0 else view.network or ""
     drops = (str(view.drops.spoofing), str(view.drops.broadcast)) if view.drops else ("", "")
     return (str(view.vni), network, str(view.ports), ",".join(view.missing), *drops, view.problem or "")
+
+
+def _refusal_row(refusal: Refusal) -> Sequence[str]:
+    return (str(refusal.vni), refusal.subnet or ":".join(refusal.network), refusal.message)
 
 
 def _event_row(event: Event) -> Sequence[str]:

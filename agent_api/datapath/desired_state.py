@@ -2,18 +2,27 @@
 
 A network exists as soon as a virtual machine of this node has an interface in it, so that it is programmed before ADD
 asks; a port exists once it is plugged. Interfaces without a VNI are not connected. Networks are identified on the node
-by their VNI alone; two networks with one VNI are both left out, since programming them would connect them.
+by their VNI alone; two networks with one VNI are both left out, since programming them would connect them. Of index 0
+those networks are left out that `index_0` refuses.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from ipaddress import ip_network
 from typing import NamedTuple
 
 import msgspec
 
 from agent_api.datapath.fabric import Fabric, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
-from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualMachineInterface, pod_network_name
+from agent_api.datapath.index_0 import interface_problem, isolated_network, refused_index_0, subnets_of
+from agent_api.datapath.refusals import FABRIC_SUBNETS, NetworkName, with_equal_vni, without_vni
+from contrail_config.objects import (
+    FqName,
+    InterfaceAddress,
+    Refusal,
+    VirtualMachine,
+    VirtualMachineInterface,
+    pod_network_name,
+)
 
 LinkOf = Callable[[VirtualMachine, VirtualMachineInterface], str | None]
 """Returns the host end of an interface, None if it is not plugged."""
@@ -64,12 +73,16 @@ class RoutedNetwork(_State, frozen=True, omit_defaults=True):
 
 
 class RoutedPort(_State, frozen=True):
-    """A plugged port of index 0; `gateways` are those of its subnets, without prefix length."""
+    """A plugged port of index 0; `gateways` are those of its subnets, without prefix length.
+
+    `network` is the number of its network, from which it reaches no other one; 0 is the cluster pod network.
+    """
 
     link: str
     mac: str
     addresses: tuple[str, ...]
     gateways: tuple[str, ...]
+    network: int = 0
 
 
 class Masquerade(_State, frozen=True):
@@ -85,12 +98,14 @@ INSIDE_ONLY = Masquerade()
 class DesiredState(_State, frozen=True, omit_defaults=True):
     """All networks by VNI, the routed ports by link, and how these appear outside (None: with their own addresses).
 
-    `tunnel` is None while networks end at this node. `nodes` are the other nodes of networks of this node.
+    `fabric_subnets` are the networks (CIDRs) in which a subnet with `forwarding` may get a route. `tunnel` is None
+    while networks end at this node. `nodes` are the other nodes of networks of this node.
     """
 
     networks: tuple[DesiredNetwork, ...]
     routed: tuple[RoutedPort, ...]
     masquerade: Masquerade | None
+    fabric_subnets: tuple[str, ...] = ()
     tunnel: Tunnel | None = None
     nodes: tuple[RemoteNode, ...] = ()
     routed_network: RoutedNetwork | None = None
@@ -113,12 +128,19 @@ class DesiredState(_State, frozen=True, omit_defaults=True):
         return sum(not network.complete for network in networks)
 
 
+class DatapathOptions(NamedTuple):
+    """What the operator configures: `masquerade` of index 0, and where networks of tenants may get routes (CIDRs)."""
+
+    masquerade: Masquerade | None = INSIDE_ONLY
+    fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS
+
+
 class Computation(NamedTuple):
-    """The desired state, its networks' names by VNI, and those of the networks left out because they share a VNI."""
+    """The desired state, its networks' names by VNI, and the networks left out of it."""
 
     state: DesiredState
-    names: dict[int, str]
-    refused: dict[int, tuple[str, ...]]
+    names: dict[int, FqName]
+    refused: tuple[Refusal, ...]
 
 
 class _Attached(NamedTuple):
@@ -129,38 +151,70 @@ class _Attached(NamedTuple):
 
 
 def desired_state(
-    virtual_machines: Iterable[VirtualMachine],
+    virtual_machines: Sequence[VirtualMachine],
     link_of: LinkOf,
-    masquerade: Masquerade | None,
+    options: DatapathOptions,
     fabric: Fabric | None = None,
 ) -> Computation:
-    """Returns the desired state for the virtual machines of this node.
-
-    `masquerade` is as configured; the subnets of the routed ports are excluded, too. Without a `fabric` networks end at
-    this node.
-    """
+    """Returns the desired state for the virtual machines of this node; without a `fabric` networks end at this node."""
     networks = defaultdict[int, list[_Attached]](list)
-    routed: list[RoutedPort] = []
+    index_0: list[_Attached] = []
     spanning: list[VirtualMachineInterface] = []
-    inside: set[str] = set()
+    refused: dict[str, Refusal] = {}
     for virtual_machine in virtual_machines:
         for index, interface in enumerate(virtual_machine.interfaces):
-            link = link_of(virtual_machine, interface)
+            attached = _Attached(interface, link_of(virtual_machine, interface))
             if index == 0:
-                routed += [] if link is None else [_routed_port(interface, link)]
-                inside.update(_subnet(address) for address in interface.addresses)
+                index_0.append(attached)
                 spanning += [interface] if spans_nodes(virtual_machine, index) else []
             elif interface.vni:
-                networks[interface.vni].append(_Attached(interface, link))
-    names = {vni: _names(attached) for vni, attached in networks.items()}
-    refused = {vni: found for vni, found in names.items() if len(found) > 1}
-    served = tuple(_network(vni, attached) for vni, attached in sorted(networks.items()) if vni not in refused)
-    by_link = tuple(sorted(routed, key=lambda port: port.link))
-    state = DesiredState(served, by_link, _excluding(masquerade, inside))
+                networks[interface.vni].append(attached)
+            else:
+                refused[interface.network_uuid] = without_vni(NetworkName(0, interface.network))
+    names = _names(networks, index_0)
+    for vni, found in names.items():
+        refused |= _sharing(vni, found)
+    refused |= refused_index_0(virtual_machines, lambda *each: link_of(*each) is not None, options.fabric_subnets)
+    served = (_network(vni, attached) for vni, attached in sorted(networks.items()) if len(names[vni]) == 1)
+    routed, problems = _routed(index_0, refused)
+    state = DesiredState(
+        networks=tuple(served),
+        routed=routed,
+        masquerade=_excluding(options.masquerade, {subnet for each in index_0 for subnet in _subnets(each.interface)}),
+        fabric_subnets=options.fabric_subnets,
+    )
     if fabric is not None:
         uuids = {vni: attached[0].interface.network_uuid for vni, attached in networks.items()}
         state = _across_nodes(state, uuids, spanning, fabric)
-    return Computation(state, {vni: found[0] for vni, found in names.items() if vni not in refused}, refused)
+    only = {vni: next(iter(found.values())) for vni, found in names.items() if len(found) == 1}
+    return Computation(state, only, tuple({**problems, **refused}.values()))
+
+
+def _sharing(vni: int, networks: Mapping[str, FqName]) -> dict[str, Refusal]:
+    """Returns the refusals of networks with one VNI, by uuid; none if there is only one."""
+    if len(networks) == 1:
+        return {}
+    return {
+        uuid: with_equal_vni(
+            NetworkName(vni, name), sorted(":".join(other) for each, other in networks.items() if each != uuid)
+        )
+        for uuid, name in networks.items()
+    }
+
+
+def _routed(
+    index_0: Iterable[_Attached], refused: Mapping[str, Refusal]
+) -> tuple[tuple[RoutedPort, ...], dict[str, Refusal]]:
+    """Returns the ports of index 0 that are connected, and why others are not although their network is."""
+    ports = []
+    problems = {}
+    for interface, link in index_0:
+        problem = interface_problem(interface)
+        if problem is not None:
+            problems[interface.network_uuid] = problem
+        elif link is not None and not (isolated_network(interface) and interface.network_uuid in refused):
+            ports.append(_routed_port(interface, link))
+    return tuple(sorted(ports, key=lambda port: port.link)), problems
 
 
 def spans_nodes(virtual_machine: VirtualMachine, index: int) -> bool:
@@ -216,8 +270,8 @@ def _excluding(masquerade: Masquerade | None, inside: set[str]) -> Masquerade | 
     return None if masquerade is None else Masquerade(tuple(sorted(inside.union(masquerade.excluded))))
 
 
-def _subnet(address: InterfaceAddress) -> str:
-    return str(ip_network((address.address, address.prefix_length), strict=False))
+def _subnets(interface: VirtualMachineInterface) -> list[str]:
+    return [str(subnet) for subnet in subnets_of(interface)]
 
 
 def _network(vni: int, attached: list[_Attached]) -> DesiredNetwork:
@@ -234,10 +288,16 @@ def _network(vni: int, attached: list[_Attached]) -> DesiredNetwork:
     )
 
 
-def _names(attached: list[_Attached]) -> tuple[str, ...]:
-    """Returns the name of each network, by uuid: one network keeps its uuid, whatever its name."""
-    names = {each.interface.network_uuid: ":".join(each.interface.network) for each in attached}
-    return tuple(sorted(names.values()))
+def _names(networks: Mapping[int, list[_Attached]], index_0: Iterable[_Attached]) -> dict[int, dict[str, FqName]]:
+    """Returns the name of each network by VNI and uuid: one network keeps its uuid, whatever its name.
+
+    Of index 0 only networks that are isolated by their VNI.
+    """
+    names = {vni: {each.interface.network_uuid: each.interface.network for each in networks[vni]} for vni in networks}
+    for each in index_0:
+        if vni := isolated_network(each.interface):
+            names.setdefault(vni, {})[each.interface.network_uuid] = each.interface.network
+    return names
 
 
 def _gateways(addresses: Iterable[InterfaceAddress]) -> Iterator[str]:
@@ -255,4 +315,4 @@ def _routed_port(interface: VirtualMachineInterface, link: str) -> RoutedPort:
     # Not `gateway`, as above: an address of the host end would be taken from the pod that has it.
     gateways = (each.subnet_gateway for each in interface.addresses if each.subnet_gateway)
     addresses = tuple(address.address for address in interface.addresses)
-    return RoutedPort(link, interface.mac, addresses, tuple(dict.fromkeys(gateways)))
+    return RoutedPort(link, interface.mac, addresses, tuple(dict.fromkeys(gateways)), isolated_network(interface))

@@ -24,6 +24,7 @@ from agent_api.datapath.desired_state import (
 from agent_api.datapath.fabric import RemoteNode, Tunnel
 from agent_api.errors import NotReadyError
 from agent_api.waiters import Waiters
+from contrail_config.objects import FqName, Refusal
 
 ROUTED = 0
 """Stands for index 0 where networks are named by their VNI."""
@@ -44,6 +45,7 @@ class VersionedState(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=
     networks: tuple[DesiredNetwork, ...]
     routed: tuple[RoutedPort, ...]
     masquerade: Masquerade | None
+    fabric_subnets: tuple[str, ...]
     tunnel: Tunnel | None = None
     nodes: tuple[RemoteNode, ...] = ()
     routed_network: RoutedNetwork | None = None
@@ -107,14 +109,14 @@ class DesiredStateFeed:
         return DesiredState((), (), None) if self._served is None else self._served.computation.state
 
     @property
-    def names(self) -> Mapping[int, str]:
+    def names(self) -> Mapping[int, FqName]:
         """The names of the networks of the last computation, by VNI."""
         return {} if self._served is None else self._served.computation.names
 
     @property
-    def refused(self) -> Mapping[int, tuple[str, ...]]:
-        """The networks refused by the last computation: names by VNI."""
-        return {} if self._served is None else self._served.computation.refused
+    def refused(self) -> tuple[Refusal, ...]:
+        """The networks refused by the last computation."""
+        return () if self._served is None else self._served.computation.refused
 
     def complete_in(self, version: str) -> frozenset[int] | None:
         """Returns the networks that were complete in a version, by VNI, 0 for index 0; None if that is not known."""

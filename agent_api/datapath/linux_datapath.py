@@ -1,28 +1,35 @@
 """Linux datapath of the node: its desired state, from virtual machines and ports, and the reports on it."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from agent_api.datapath.desired_state import Computation, Masquerade, desired_state, spans_nodes
+from agent_api.datapath.desired_state import (
+    Computation,
+    DatapathOptions,
+    desired_state,
+    spans_nodes,
+)
 from agent_api.datapath.fabric import Fabric
 from agent_api.datapath.feed import ROUTED, DesiredStateFeed
 from agent_api.datapath.follower_lease import FollowerLease
+from agent_api.datapath.index_0 import interface_problem, refused_index_0
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.lost_devices import has_lost_device
 from agent_api.datapath.metrics import DatapathMetrics
+from agent_api.datapath.refusals import name_of, reported_refusals, without_vni
 from agent_api.datapath.report import DatapathReport
 from agent_api.datapath.reports import MAX_AGE, DatapathReports
-from agent_api.datapath.shared_vnis import shared_vni_text
 from agent_api.datapath.slice_index import SliceIndex
 from agent_api.datapath.slice_watches import SliceWatches
+from agent_api.datapath.vni_users import VniUsers
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
-from contrail_config.objects import VirtualMachine, VirtualMachineInterface
+from contrail_config.objects import PodNetwork, Refusal, VirtualMachine, VirtualMachineInterface
 from contrail_config.store import SliceStore
 
 log = logging.getLogger(__name__)
@@ -35,6 +42,7 @@ class KnownVirtualMachines(Protocol):
     """The part of `VirtualMachineIndex` that is used here."""
 
     synced: bool
+    vnis: VniUsers
 
     def all(self) -> list[VirtualMachine]:
         """Returns all VirtualMachines."""
@@ -67,13 +75,13 @@ class NetworkStatus(msgspec.Struct, frozen=True, rename="kebab"):
 class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
     """The datapath as this agent knows it: `version` and networks of the state that was served last, and the report.
 
-    `networks` are by VNI, the routed ports by 0. `refused`: names of networks that are not served, by the VNI that they
-    share. `follower` programs the kernel now, None if nothing does. `age`: seconds since the report.
+    `networks` are by VNI, the routed ports by 0. `refused`: networks that are not connected, and subnets without a
+    route. `follower` programs the kernel now, None if nothing does. `age`: seconds since the report.
     """
 
     version: str | None
     networks: dict[str, NetworkStatus]
-    refused: dict[str, tuple[str, ...]]
+    refused: tuple[Refusal, ...]
     follower: str | None
     age: float | None
     report: DatapathReport | None
@@ -88,11 +96,11 @@ class LinuxDatapath:
         virtual_machines: KnownVirtualMachines,
         ports: PortTable,
         *,
-        masquerade: Masquerade | None,
+        options: DatapathOptions,
         registry: CollectorRegistry,
         spanning: Spanning | None = None,
     ) -> None:
-        self._masquerade = masquerade
+        self._options = options
         self._slices = SliceIndex()
         self._fabric: Fabric | None = None
         self._watches: SliceWatches | None = None
@@ -104,11 +112,12 @@ class LinuxDatapath:
         self._programmed: frozenset[int] = frozenset()
         self._virtual_machines = virtual_machines
         self._ports = ports
-        self._logged: dict[int, tuple[str, ...]] = {}
+        self._logged: frozenset[str] = frozenset()
+        self._on_refused: list[Callable[[Sequence[Refusal]], None]] = []
         self.feed = DesiredStateFeed(self._compute, not_ready_reason=self._not_ready_reason)
         self.lease = FollowerLease(self.feed.waiters)
         self.reports = DatapathReports()
-        DatapathMetrics(registry, self.feed, self.reports)
+        DatapathMetrics(registry, self.feed, self.reports, self.refusals)
         virtual_machines.on_change(self._virtual_machines_changed)
         ports.on_change(self.feed.changed)
 
@@ -123,22 +132,45 @@ class LinuxDatapath:
         complete = self.feed.complete_in(report.version)
         self._programmed = self._programmed if complete is None else complete
         self._virtual_machines.recheck()
+        for callback in self._on_refused:
+            callback(self.refusals())
 
     def incomplete_reason(self, virtual_machine: VirtualMachine) -> str | None:
         """Returns why a pod must wait for its networks, so that it reaches other nodes from its first packet on."""
         if self._fabric is None or self._ports.by_virtual_machine(virtual_machine.uuid):
             return None  # one that is plugged has waited already
+        refused = self.refused_interfaces(virtual_machine)  # for these there is nothing to wait for: ADD fails
         for index, interface in enumerate(virtual_machine.interfaces):
-            if spans_nodes(virtual_machine, index) and not self._reaches_nodes(interface, index):
+            if index in refused or not spans_nodes(virtual_machine, index):
+                continue
+            if not self._reaches_nodes(interface, index):
                 name = ":".join(interface.network)
                 return f"network {name}: not connected to other nodes yet{self._because()}"
         return None
 
     def readiness(self) -> list[str]:
         """Returns what prevents traffic, by network; the first few are named."""
-        refusals = [_refusal(vni, names) for vni, names in sorted(self.feed.refused.items())]
         slices = [] if self._watches is None else self._watches.problems
-        return list(_first_few([*self.reports.problems(), *refusals, *slices]))
+        return list(_first_few([*self.reports.problems(), *slices]))
+
+    def on_refused(self, callback: Callable[[Sequence[Refusal]], None]) -> None:
+        """Calls back with all refusals after each report from now on; `callback` must neither wait nor raise."""
+        self._on_refused.append(callback)
+
+    def refusals(self) -> list[Refusal]:
+        """Returns the networks that are not connected, and the subnets without a route, by network and subnet."""
+        reported = () if self.reports.latest is None else self.reports.latest.refused
+        found = [*self.feed.refused, *reported_refusals(reported, self.feed.names)]
+        return sorted(found, key=lambda each: (each.network, each.subnet or "", each.reason))
+
+    def refused_interfaces(self, virtual_machine: VirtualMachine) -> dict[int, str]:
+        """Returns why interfaces of a virtual machine must not be connected now, by index."""
+        found = {}
+        for index, interface in enumerate(virtual_machine.interfaces):
+            refusal = self._refusal(interface, index)
+            if refusal is not None:
+                found[index] = refusal.message
+        return found
 
     def status(self) -> DatapathStatus:
         """Returns the datapath as this agent knows it."""
@@ -146,7 +178,7 @@ class LinuxDatapath:
         return DatapathStatus(
             version=self.feed.version,
             networks=self._networks(),
-            refused={str(vni): names for vni, names in self.feed.refused.items()},
+            refused=tuple(self.refusals()),
             follower=self.lease.holder,
             age=None if reports.latest is None else round(reports.age, 3),
             report=reports.latest,
@@ -156,7 +188,8 @@ class LinuxDatapath:
         state, names = self.feed.state, self.feed.names
         routed = {"0": NetworkStatus(None, len(state.routed))} if state.routed else {}
         return routed | {
-            str(network.vni): NetworkStatus(names[network.vni], len(network.ports)) for network in state.networks
+            str(network.vni): NetworkStatus(":".join(names[network.vni]), len(network.ports))
+            for network in state.networks
         }
 
     def has_lost_device(self, port: Port, devices: Collection[str]) -> bool:
@@ -175,7 +208,7 @@ class LinuxDatapath:
             return False
         if self._fabric.tunnel is None or self.reports.latest is None or self.reports.age > MAX_AGE:
             return True  # nothing leaves this node, or nobody says what is programmed
-        return interface.vni in self.feed.refused or (interface.vni if index else ROUTED) in self._programmed
+        return (interface.vni if index else ROUTED) in self._programmed
 
     def _because(self) -> str:
         problems = [] if self._watches is None else self._watches.problems
@@ -207,12 +240,30 @@ class LinuxDatapath:
         return None
 
     def _compute(self) -> Computation:
-        computation = desired_state(self._virtual_machines.all(), self._link_of, self._masquerade, self._fabric)
-        for vni, names in computation.refused.items():
-            if self._logged.get(vni) != names:
-                log.error("%s", _refusal(vni, names))
-        self._logged = computation.refused
+        computation = desired_state(self._virtual_machines.all(), self._link_of, self._options, self._fabric)
+        messages = frozenset(refusal.message for refusal in computation.refused)
+        for message in sorted(messages - self._logged):
+            log.warning("datapath: %s", message)
+        self._logged = messages
         return computation
+
+    def _refusal(self, interface: VirtualMachineInterface, index: int) -> Refusal | None:
+        """Returns why an interface must not be connected; of what other networks do, as they are at this moment."""
+        problem = interface_problem(interface) if index == 0 else None
+        if problem is not None:
+            return problem
+        is_cluster = index == 0 and interface.pod_network is PodNetwork.CLUSTER
+        if not interface.vni and not is_cluster:
+            return without_vni(name_of(interface))
+        if not is_cluster and self._virtual_machines.vnis.are_several(interface.vni):
+            return next((each for each in self._compute().refused if _is_about(each, interface)), None)
+        if index == 0 and interface.pod_network is None:
+            return self._refused_index_0().get(interface.network_uuid)
+        return None
+
+    def _refused_index_0(self) -> dict[str, Refusal]:
+        virtual_machines, subnets = self._virtual_machines.all(), self._options.fabric_subnets
+        return refused_index_0(virtual_machines, lambda *each: self._link_of(*each) is not None, subnets)
 
     def _link_of(self, virtual_machine: VirtualMachine, interface: VirtualMachineInterface) -> str | None:
         port = self._ports.by_interface(interface.uuid)
@@ -227,5 +278,5 @@ def _first_few(reasons: list[str]) -> Iterator[str]:
         yield f"datapath: {len(reasons) - _MAX_NAMED} more problems"
 
 
-def _refusal(vni: int, names: tuple[str, ...]) -> str:
-    return f"datapath: {shared_vni_text(vni, names)}"
+def _is_about(refusal: Refusal, interface: VirtualMachineInterface) -> bool:
+    return (refusal.network, refusal.vni, refusal.subnet) == (interface.network, interface.vni, None)

@@ -1,6 +1,7 @@
 """Prometheus metrics of the datapath. Without a Linux datapath there is only its kind."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -9,7 +10,9 @@ from prometheus_client.registry import Collector
 
 from agent_api.datapath.feed import DesiredStateFeed
 from agent_api.datapath.kind import Datapath
+from agent_api.datapath.refusals import RefusalReason
 from agent_api.datapath.reports import DROP_REASONS, DatapathReports
+from contrail_config.objects import Refusal
 
 
 def register_kind(registry: CollectorRegistry, kind: Datapath) -> None:
@@ -20,9 +23,16 @@ def register_kind(registry: CollectorRegistry, kind: Datapath) -> None:
 class DatapathMetrics(Collector):
     """Collects the metrics when they are scraped."""
 
-    def __init__(self, registry: CollectorRegistry, feed: DesiredStateFeed, reports: DatapathReports) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        feed: DesiredStateFeed,
+        reports: DatapathReports,
+        refusals: Callable[[], Iterable[Refusal]],
+    ) -> None:
         self._feed = feed
         self._reports = reports
+        self._refusals = refusals
         registry.register(self)
 
     def describe(self) -> list[Metric]:
@@ -33,7 +43,7 @@ class DatapathMetrics(Collector):
         """Yields all metrics; networks and ports are those of the state that was served last."""
         state, report = self._feed.state, self._reports.latest
         missing = 0 if report is None else sum(map(len, report.missing.values()))
-        problems = len(self._feed.refused) + (0 if report is None else len(report.problems))
+        problems = 0 if report is None else len(report.problems)
         seconds = 0.0 if report is None else report.seconds
         age = self._reports.age
         yield GaugeMetricFamily("contrail_agent_datapath_networks", "Networks to program.", len(state.networks))
@@ -45,7 +55,20 @@ class DatapathMetrics(Collector):
         yield GaugeMetricFamily("contrail_agent_datapath_resync_seconds", "Duration of the last resync.", seconds)
         yield GaugeMetricFamily("contrail_agent_datapath_report_age_seconds", "Time since the last report.", age)
         yield CounterMetricFamily("contrail_agent_datapath_repaired", "Repaired objects.", self._reports.repaired)
+        refused = GaugeMetricFamily(
+            "contrail_agent_datapath_refused", "Networks not connected, and subnets without a route.", labels=["reason"]
+        )
+        for reason, number in sorted(self._counts().items()):
+            refused.add_metric([reason], number)
+        yield refused
         drops = CounterMetricFamily("contrail_agent_datapath_drops", "Packets dropped by filters.", labels=["reason"])
         for reason in DROP_REASONS:
             drops.add_metric([reason], self._reports.drops[reason])
         yield drops
+
+    def _counts(self) -> Counter[str]:
+        """Returns the numbers by reason; reasons of a newer process are counted together."""
+        known = {str(reason) for reason in RefusalReason}
+        counts = Counter(dict.fromkeys(known, 0))
+        counts.update(each.reason if each.reason in known else "other" for each in self._refusals())
+        return counts

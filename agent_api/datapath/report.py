@@ -1,4 +1,4 @@
-"""Report of the process that programs the kernel, as in the body of `POST /datapath`: strict, and bounded."""
+"""Report of the process that programs the kernel, as in the body of `POST /datapath`: bounded."""
 
 from typing import Annotated
 
@@ -17,10 +17,11 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=_MAX_NUMBER)]
 Version = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=rf"^[!-~]*{_END}")]
 Problem = Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=rf"^[^\x00-\x1f\x7f]*{_END}")]
 Link = Annotated[str, msgspec.Meta(pattern=rf"^[^/:\s\x00-\x1f\x7f]{{1,15}}{_END}")]
+Cidr = Annotated[str, msgspec.Meta(pattern=rf"^[0-9a-f:.]{{2,45}}/[0-9]{{1,3}}{_END}")]
 Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=_MAX_NETWORKS)]
 
 
-class Drops(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class Drops(msgspec.Struct, frozen=True, rename="kebab"):
     """Packets that a network's filter dropped since it was made, by reason.
 
     `tunnel`, of index 0 alone: tunnel packets from addresses that are not those of known nodes. `ports`: as spoofing,
@@ -33,12 +34,27 @@ class Drops(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     ports: Annotated[dict[Link, Number], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
 
 
-class DatapathReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class RefusedRoute(msgspec.Struct, frozen=True, rename="kebab"):
+    """A subnet of the network with number `vni` that has no route, and what it overlaps, `by` another network or not.
+
+    `reason` is a word; a newer process may have others than this agent knows.
+    """
+
+    vni: Annotated[int, msgspec.Meta(ge=1, le=2**24 - 1)]
+    subnet: Cidr
+    reason: Annotated[str, msgspec.Meta(pattern=rf"^[a-z][a-z0-9-]{{0,31}}{_END}")]
+    overlaps: Annotated[str, msgspec.Meta(max_length=49, pattern=rf"^[0-9a-f:./]*{_END}")] = ""
+    by: Annotated[int, msgspec.Meta(ge=0, le=2**24 - 1)] = 0
+
+
+class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     """The state of the kernel after it was brought to `version` of the desired state, in `seconds`.
 
     `changes` and `repaired` count since the previous report: objects changed because the desired state changed, and
     because somebody else had changed them. `problems` says what is not as desired, `missing` lists the links of desired
-    ports that do not exist; both are complete, by VNI.
+    ports that do not exist; both are complete, by VNI. `refused` are subnets without a route, which is no problem.
+
+    Unknown keys are those of a newer process, and ignored.
     """
 
     version: Version
@@ -48,6 +64,7 @@ class DatapathReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     problems: Annotated[dict[Vni, Problem], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
     missing: Annotated[dict[Vni, Links], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
     drops: Annotated[dict[Vni, Drops], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
+    refused: Annotated[tuple[RefusedRoute, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
 
 
 _decoder = msgspec.json.Decoder(DatapathReport)

@@ -25,6 +25,7 @@ from agent_api.node_agent import NodeAgent
 from contrail_config.errors import StoreError
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kubernetes.kinds import NodeReport
+from contrail_config.objects import Refusal
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,9 @@ _MAX_ENTRIES = 8
 """Errors, and likewise conflicts, in a report."""
 
 _MAX_ERROR_LENGTH = 256  # characters
+_MAX_REFUSAL_LENGTH = 1024  # characters
+_MAX_REFUSED = 32
+"""Refusals in a report, the same ones each time."""
 _ERROR_TTL = 3600.0  # seconds
 _CONFLICT_TTL = 900.0  # seconds; longer than the heartbeats by which two agents of one node detect each other
 
@@ -80,6 +84,7 @@ class NodeReporter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._virtual_machines = agent.virtual_machines
+        self._refusals = agent.refusals
         self._writer = writer
         self._versions = dict(versions)
         self._intervals = intervals or ReportIntervals()
@@ -123,6 +128,7 @@ class NodeReporter:
             pending_deletes=self._unplugged.pending(),
             conflicts=self._conflicts.newest_first(),
             last_errors=self.errors.newest_first(),
+            refused=tuple(map(_cut, self._refusals()[:_MAX_REFUSED])),
         )
 
     async def _write(self, report: NodeReport) -> None:
@@ -138,6 +144,10 @@ class NodeReporter:
 
     def _is_heartbeat_due(self) -> bool:
         return self._clock() >= self._next_heartbeat
+
+
+def _cut(refusal: Refusal) -> Refusal:
+    return msgspec.structs.replace(refusal, message=refusal.message[:_MAX_REFUSAL_LENGTH])
 
 
 def _jittered(seconds: float) -> float:

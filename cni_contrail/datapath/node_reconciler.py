@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeVar
 
 from cni_contrail.datapath.desired import UPLINK, Network, Routed, Underlay
+from cni_contrail.datapath.fabric_routes import RefusedRoute
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.missing_modules import explained
 from cni_contrail.datapath.namespaces import Namespaces
@@ -46,7 +47,8 @@ _OWN_LINKS = frozenset(("lo", BRIDGE.name, UPLINK, *BRIDGED))
 class NodeOutcome(NamedTuple):
     """By number of the network: changes made, links of desired ports that do not exist, and what prevented the rest.
 
-    `removed` are networks whose namespaces were removed. `drops` of a network without an entry are unknown.
+    `removed` are networks whose namespaces were removed. `drops` of a network without an entry are unknown. `refused`
+    are subnets that get no route, which is as it should be.
     """
 
     changes: dict[int, int]
@@ -54,6 +56,7 @@ class NodeOutcome(NamedTuple):
     problems: dict[int, str]
     removed: set[int]
     drops: dict[int, Drops]
+    refused: list[RefusedRoute]
 
     def add_problem(self, vni: int, problem: str | None) -> None:
         """Adds what is wrong with a network, if anything is, to what is known of it."""
@@ -68,6 +71,8 @@ class NodeOutcome(NamedTuple):
             _updated(self.problems, later.problems, networks),
             self.removed | later.removed,
             _updated(self.drops, later.drops, networks),
+            [each for each in self.refused if each.vni not in networks]
+            + [each for each in later.refused if each.vni in networks],
         )
 
 
@@ -110,6 +115,7 @@ class NodeReconciler:
         self._stale_since: dict[int, float] = {}
         self._tunnels = NodeTunnels(sysctl_dir=sysctl_dir, removal_seconds=STALE_SECONDS, clock=clock)
         self._observer: NamespaceObserver = _Unobserved()
+        self._fabric_subnets: tuple[str, ...] = ()
 
     def observe(self, observer: NamespaceObserver | None) -> None:
         """Passes what is done from now on to the observer, and to no other one."""
@@ -126,14 +132,19 @@ class NodeReconciler:
         self._tunnels.forget_all()
 
     def reconcile(
-        self, desired: Sequence[Network], routed: Routed = NOTHING_ROUTED, underlay: Underlay | None = None
+        self,
+        desired: Sequence[Network],
+        routed: Routed = NOTHING_ROUTED,
+        underlay: Underlay | None = None,
+        fabric_subnets: Sequence[str] = (),
     ) -> NodeOutcome:
         """Brings every network and the routed ports to their desired state, and removes what is not desired.
 
         The calling thread is in the node's network namespace. Failures are in the outcome. Two networks with one number
-        are a problem: their packets would meet.
+        are a problem: their packets would meet. `fabric_subnets` are the CIDRs within which subnets may have a route.
         """
-        outcome = NodeOutcome({}, {}, {}, set(), {})
+        self._fabric_subnets = tuple(fabric_subnets)
+        outcome = NodeOutcome({}, {}, {}, set(), {}, [])
         counts = Counter(network.vni for network in desired)
         unique = [network for network in desired if counts[network.vni] == 1]
         self._try_routed(routed, outcome)
@@ -179,7 +190,7 @@ class NodeReconciler:
 
         The rest is that of the latest `reconcile`.
         """
-        outcome = NodeOutcome({}, {}, {}, set(), {})
+        outcome = NodeOutcome({}, {}, {}, set(), {}, [])
         had_stale = self._tunnels.has_stale
         if INDEX_0 in networks:
             self._try_routed(routed, outcome)
@@ -195,7 +206,7 @@ class NodeReconciler:
     ) -> None:
         counts = Counter(network.vni for network in desired)
         unique = [network for network in desired if counts[network.vni] == 1]
-        uplinks = Uplinks(unique, sysctl_dir=self._sysctl_dir)
+        uplinks = Uplinks(unique, self._fabric_subnets, sysctl_dir=self._sysctl_dir)
         for network in unique:
             if network.vni in chosen:
                 self._try_network(network, uplinks, underlay, outcome)
@@ -239,7 +250,7 @@ class NodeReconciler:
             outcome.add_problem(network.vni, str(explained(error)))
             return
         outcome.changes[network.vni] += uplink.changes
-        outcome.add_problem(network.vni, uplink.problem)
+        outcome.refused.extend(uplink.refused)
         if underlay is not None:
             outcome.add_problem(network.vni, self._tunnels.mtu_problem(network))
 

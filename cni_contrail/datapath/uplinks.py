@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from cni_contrail.datapath import uplink_rules
 from cni_contrail.datapath.desired import Network
-from cni_contrail.datapath.fabric_routes import FabricRoutes, fabric_routes
+from cni_contrail.datapath.fabric_routes import FabricRoutes, RefusedRoute, fabric_routes
 from cni_contrail.datapath.forwarding import enable_forwarding
 from cni_contrail.datapath.missing_modules import commit, open_filters
 from cni_contrail.datapath.nftables_messages import delete_table
@@ -38,17 +38,23 @@ from cni_contrail.link.netns_ids import netns_id_of
 
 
 class UplinkOutcome(NamedTuple):
-    """Number of changes made in the kernel, and what is not as desired."""
+    """Number of changes made in the kernel, and the subnets that get no route."""
 
     changes: int
-    problem: str | None
+    refused: tuple[RefusedRoute, ...]
 
 
 class Uplinks:
-    """The uplinks of the desired networks, in one round. Methods raise LinkError."""
+    """The uplinks of the desired networks, in one round. Methods raise LinkError.
 
-    def __init__(self, desired: Sequence[Network], *, sysctl_dir: str = "/proc/sys") -> None:
+    `fabric_subnets` are the CIDRs within which subnets may have a route.
+    """
+
+    def __init__(
+        self, desired: Sequence[Network], fabric_subnets: Sequence[str], *, sysctl_dir: str = "/proc/sys"
+    ) -> None:
         self._desired = desired
+        self._fabric_subnets = fabric_subnets
         self._sysctl_dir = sysctl_dir
         self._node: LinksState | None = None
         self._pairs: dict[str, set[Pair]] = {}  # of each uplink, by the name of its link
@@ -69,7 +75,7 @@ class Uplinks:
         elif found is not None:
             changes += remove_network_end(netns, sysctl_dir=self._sysctl_dir)
             _remove_unused_table()
-        return UplinkOutcome(changes, self._fabric.refused.get(network.vni))
+        return UplinkOutcome(changes, self._fabric.refused.get(network.vni, ()))
 
     def _prepare_node(self) -> int:
         """Reads the node, decides about its routes, and makes its table; returns the number of changes. Once."""
@@ -83,7 +89,7 @@ class Uplinks:
             if (end := node.ends.get(node_link(network.vni))) is not None
             for route in end.routes
         }
-        self._fabric = fabric_routes(self._desired, existing, node.others)
+        self._fabric = fabric_routes(self._desired, existing, node.others, self._fabric_subnets)
         changes = self._forward(node)
         self._pairs = {name: _pairs(end) for name, end in node.ends.items()}
         self._node = node

@@ -14,6 +14,7 @@ from cni_contrail.follower.desired_state import DesiredState, read_desired_state
 from cni_contrail.link.named_tuple import NamedTuple
 
 _MAX_PROBLEM = 200  # characters of each problem in a report
+_MAX_REFUSED = 1024  # subnets without a route in a report
 _TIMEOUT = 10.0  # seconds for a request, beyond what the agent was asked to wait
 
 
@@ -68,6 +69,7 @@ class Report(NamedTuple):
             "problems": problems,
             "missing": missing,
             "drops": {str(vni): drops._asdict() for vni, drops in self.outcome.drops.items()},
+            "refused": [each._asdict() for each in sorted(self.outcome.refused)[:_MAX_REFUSED]],
         }
 
 

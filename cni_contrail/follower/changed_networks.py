@@ -31,8 +31,8 @@ def _by_vni(state: DesiredState) -> dict[int, Network] | None:
     return found if len(found) == len(state.networks) else None
 
 
-def _way_out(state: DesiredState) -> tuple[tuple[str, ...], int]:
-    return state.underlay.addresses, state.underlay.port
+def _way_out(state: DesiredState) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
+    return state.underlay.addresses, state.underlay.port, state.fabric_subnets
 
 
 def _fixed(network: Network) -> Network:

@@ -21,20 +21,29 @@ _MTU = range(68, 65536)
 
 
 class DesiredState(NamedTuple):
-    """`version` is opaque: the agent answers the next request only when it has another one."""
+    """`version` is opaque: the agent answers the next request only when it has another one.
+
+    `fabric_subnets` are the CIDRs within which subnets may have a route.
+    """
 
     version: str
     networks: tuple[Network, ...]
     routed: Routed
     underlay: Underlay
+    fabric_subnets: tuple[str, ...]
 
 
 def read_desired_state(body: bytes) -> DesiredState:
     """Parses the body of the agent's answer; raises `PluginError` with code 100 that names key and value."""
     try:
         document = json.loads(body)
-        networks = tuple(_networks(document["networks"]))
-        return DesiredState(text(document["version"]), networks, _routed(document), read_underlay(document))
+        return DesiredState(
+            version=text(document["version"]),
+            networks=tuple(_networks(document["networks"])),
+            routed=_routed(document),
+            underlay=read_underlay(document),
+            fabric_subnets=_cidrs(document["fabric-subnets"]),
+        )
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PluginError(
             Code.BAD_AGENT_RESPONSE, f"agent's desired state of the datapath: {_reason(error)}"
@@ -57,14 +66,20 @@ def _networks(values: object) -> Iterator[Network]:
 
 
 def _routed(document: Mapping[str, Any]) -> Routed:
-    ports = tuple(
-        RoutedPort(*_port(item), tuple(address(each) for each in items(item["gateways"])))
-        for item in items(document["routed"])
-    )
+    ports = tuple(_routed_port(item) for item in items(document["routed"]))
     masquerade = document["masquerade"]
     if masquerade is None:
         return Routed(ports, None)
-    return Routed(ports, Masquerade(tuple(cidr(each) for each in items(masquerade["excluded"]))))
+    return Routed(ports, Masquerade(_cidrs(masquerade["excluded"])))
+
+
+def _routed_port(item: Mapping[str, Any]) -> RoutedPort:
+    gateways = tuple(address(each) for each in items(item["gateways"]))
+    return RoutedPort(*_port(item), gateways, number(item["network"], "network", range(_MAX_VNI + 1)))
+
+
+def _cidrs(values: object) -> tuple[str, ...]:
+    return tuple(cidr(each) for each in items(values))
 
 
 def _port(item: Mapping[str, Any]) -> LocalPort:

@@ -21,7 +21,7 @@ from cni_contrail.follower.desired_state import DesiredState
 from cni_contrail.follower.repair_schedule import RepairSchedule
 
 _AUDIT_INTERVAL = 30.0  # seconds
-_NOTHING_DONE = NodeOutcome({}, {}, {}, set(), {})
+_NOTHING_DONE = NodeOutcome({}, {}, {}, set(), {}, [])
 _EVERYTHING = -1  # stands for all networks, of which notifications were lost
 _LOST = PossibleDrift(frozenset({"notifications lost"}), frozenset(), frozenset())
 
@@ -168,7 +168,9 @@ class KernelProgram:
             self._watch.read()  # all that has changed until now is seen by this round
         self._schedule.clear()
         self._audited = started
-        self._outcome = self._reconciler.reconcile(desired.networks, desired.routed, desired.underlay)
+        self._outcome = self._reconciler.reconcile(
+            desired.networks, desired.routed, desired.underlay, desired.fabric_subnets
+        )
         made = sum(self._outcome.changes.values())
         if is_audit and made:
             self._log.warning(f"datapath: {made} changes repaired what another program had changed")

@@ -20,6 +20,7 @@ from contrail_config.objects import (
     InterfaceAddress,
     NetworkSlice,
     Pending,
+    Refusal,
     Route,
     Subnet,
     VirtualMachine,
@@ -150,6 +151,13 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "borrowed": _list(16384, _ADDRESS),
         "node_addresses": _list(2, _ADDRESS),
     },
+    Refusal: {
+        "network": _FQ_NAME,
+        "vni": _VNI,
+        "reason": _pattern(r"^[a-z][a-z0-9-]*$", expected="a word in lower case", max_length=32),
+        "message": _text(1024),
+        "subnet": _CIDR,
+    },
     Pending: {"reason": _REASON, "message": _text(1024)},
     LastAllocation: {"address": _ADDRESS},
     BlockSpec: {"network": _UUID, "first": _ADDRESS, "addresses": _text(32768), "node": _OBJECT_NAME},
@@ -161,6 +169,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "pending_deletes": _integer(0, 2**31 - 1),
         "conflicts": _list(8, _text(1024)),
         "last_errors": _list(8, _text(1024)),
+        "refused": _list(32),
     },
 }
 

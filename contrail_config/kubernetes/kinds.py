@@ -17,7 +17,7 @@ import msgspec
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.node_buckets import is_node_bucket, node_bucket
-from contrail_config.objects import ConfigObject, NetworkSlice, VirtualMachine, VirtualNetwork
+from contrail_config.objects import ConfigObject, NetworkSlice, Refusal, VirtualMachine, VirtualNetwork
 from contrail_config.unknown_fields import with_unknown_fields
 
 GROUP: Final = "opencontrail.org"
@@ -186,7 +186,8 @@ class NodeReport(ConfigObject, frozen=True):
     `reported_at` is the node's time (RFC 3339), `instance` the reporting process, `versions` maps components to
     versions. `unplugged`: uuids of interfaces whose ports were unplugged after the deletion of their virtual machines,
     listed as long as their addresses may be held for that. `pending_deletes`: number of ports that are still plugged
-    although their virtual machines were deleted.
+    although their virtual machines were deleted. `refused`: networks that the node does not connect, and subnets to
+    which it has no route.
     """
 
     reported_at: str
@@ -196,6 +197,7 @@ class NodeReport(ConfigObject, frozen=True):
     pending_deletes: int = msgspec.field(default_factory=int)  # a factory, so that 0 is written too: `kubectl` shows it
     conflicts: tuple[str, ...] = ()
     last_errors: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
 
 
 class ContrailNodeObject(ConfigObject, frozen=True):

@@ -4,11 +4,12 @@ from typing import Any
 
 import msgspec
 
+from agent_api.datapath.desired_state import DatapathOptions
 from agent_api.datapath.kind import Datapath
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.objects import DefaultGateway, InterfaceAddress, Route, VirtualMachine
+from contrail_config.objects import DefaultGateway, InterfaceAddress, PodNetwork, Route, VirtualMachine
 from tests.agent_api.conftest import StartAgent, WaitForSync
-from tests.support.served_agent import ServedAgent
+from tests.support.served_agent import ServedAgent, until
 from tests.support.virtual_machines import (
     SAMPLE_VM,
     SAMPLE_VMI,
@@ -147,7 +148,41 @@ async def test_with_a_linux_datapath_items_end_with_the_place_of_the_host_end(
     first, second, third = await vm_cfg_of(store, served, networked_virtual_machine())
     assert list(first.items())[-2:] == [("routes", []), ("routed", ["10.47.255.254", "fd00::1"])]
     assert list(second.items())[-3:] == [("routes", []), ("network-namespace", "contrail-5"), ("bridge", "br0")]
-    assert list(third)[-1] == "routes"
+    name = "default-domain:k8s-default:k8s-left-pod-network"
+    assert list(third.items())[-2:] == [
+        ("routes", []),
+        ("refused", f"network {name}: not connected: it has no VNI yet"),
+    ]
+
+
+async def test_index_0_of_an_isolated_namespace_names_its_network(store: SqliteStore, start_agent: StartAgent) -> None:
+    served = await start_agent(datapath=Datapath.LINUX, options=DatapathOptions(masquerade=None))
+    interface = msgspec.structs.replace(sample_interface(), pod_network=PodNetwork.NAMESPACE, vni=9)
+    (item,) = await vm_cfg_of(store, served, make_virtual_machine(uid=SAMPLE_VM, interfaces=(interface,)))
+    assert list(item.items())[-2:] == [("routed", ["10.47.255.254", "fd00::1"]), ("isolated-network", 9)]
+
+
+async def test_a_network_of_a_tenant_at_index_0_is_refused_as_long_as_it_overlaps(
+    store: SqliteStore, start_agent: StartAgent
+) -> None:
+    options = DatapathOptions(fabric_subnets=("10.32.0.0/12", "fd00::/64"))
+    served = await start_agent(datapath=Datapath.LINUX, options=options)
+    custom = msgspec.structs.replace(
+        sample_interface(), network=("a", "b", "c"), network_uuid=SAMPLE_VM, pod_network=None, vni=9
+    )
+    pod = make_virtual_machine(uid=SAMPLE_VM, interfaces=(custom,))
+    other = make_virtual_machine("other")
+    await store.put_virtual_machine(other)
+    (item,) = await vm_cfg_of(store, served, pod)
+    assert item["refused"].startswith(
+        "network a:b:c: index 0 is not connected: subnet 10.32.0.0/12 overlaps 10.32.0.0/12"
+    )
+    assert "routed" not in item
+    await store.delete_virtual_machine(other.uuid)
+    await until(lambda: served.agent.virtual_machines.by_uuid(other.uuid) is None)
+    async with served.unix.get(f"/vm-cfg/{pod.name}") as answer:
+        (item,) = await answer.json()
+    assert item["isolated-network"] == 9
 
 
 async def test_without_a_datapath_items_do_not_depend_on_the_vni(store: SqliteStore, start_agent: StartAgent) -> None:

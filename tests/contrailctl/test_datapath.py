@@ -106,11 +106,31 @@ async def test_networks_that_share_a_vni_are_listed_with_both_names(
     await report(linux_agent)
     agent = f"http://{linux_agent.address}"
     ended = await contrailctl("--agent", agent, "get", "datapath", "-o", "json")
-    (item,) = json.loads(ended.out)["items"]
-    assert item["network"] == ", ".join(sorted([":".join(pod.interfaces[1].network), "domain:project:red"]))
-    assert item["problem"] == "not connected, 2 networks have this VNI"
+    document = json.loads(ended.out)
+    assert document["items"] == []
+    name = ":".join(pod.interfaces[1].network)
+    messages = {
+        ":".join(name): f"network {':'.join(name)}: not connected: VNI {VNI} is also that of {other}"
+        for name, other in ((pod.interfaces[1].network, "domain:project:red"), (red.network, name))
+    }
+    assert {":".join(each["network"]): each["message"] for each in document["refused"]} == messages
     ended = await contrailctl("--agent", agent, "describe", "pod", "default/web")
-    assert "    Port:            Problem: not connected, 2 networks have this VNI\n" in ended.out
+    assert f"    Port:            Problem: {messages[name]}\n" in ended.out
+    ended = await contrailctl("--agent", agent, "get", "datapath")
+    assert rows(ended.out)[-4:-2] == [[str(VNI), each, *messages[each].split()] for each in sorted(messages)]
+
+
+async def test_subnets_without_a_route_are_listed_and_the_port_is_connected(
+    contrailctl: Run, linux_agent: ServedAgent, store: SqliteStore, pod: VirtualMachine
+) -> None:
+    await plug(linux_agent, store, pod, 1)
+    await report(linux_agent, refused=[{"vni": VNI, "subnet": "8.8.8.0/24", "reason": "not-allowed"}])
+    agent = f"http://{linux_agent.address}"
+    out = (await contrailctl("--agent", agent, "get", "datapath")).out
+    assert rows(out)[-4][:3] == ["VNI", "REFUSED", "REASON"]
+    assert rows(out)[-3][:2] == [str(VNI), "8.8.8.0/24"]
+    assert "no route to 8.8.8.0/24: it is not in the agent's fabric-subnets\n" in out
+    assert "Port:            Connected" in (await contrailctl("--agent", agent, "describe", "pod", "default/web")).out
 
 
 async def test_silence_of_the_node_daemon_is_said_below_the_table(contrailctl: Run, linux_agent: ServedAgent) -> None:
@@ -153,10 +173,10 @@ async def test_a_described_pod_has_the_state_of_its_ports(
 
 async def test_a_port_is_not_called_connected_without_a_current_report(pod: VirtualMachine) -> None:
     left = pod.interfaces[1]
-    unreported = DatapathStatus(networks={}, refused={})
+    unreported = DatapathStatus(networks={})
     assert unreported.port_state(1, left, "tap1").condition is PortCondition.UNKNOWN
     assert unreported.port_state(1, left, None).condition is PortCondition.NOT_PLUGGED
-    late = DatapathStatus(networks={}, refused={}, age=MAX_AGE + 1)
+    late = DatapathStatus(networks={}, age=MAX_AGE + 1)
     assert late.port_state(1, left, "tap1").reason.startswith("nothing reported for 61 s")
     without_vni = msgspec.structs.replace(left, vni=0)
     assert late.port_state(1, without_vni, "tap1").reason == "its network has no VNI"

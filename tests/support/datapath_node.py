@@ -112,19 +112,19 @@ class DatapathNode:
         return number
 
     @contextlib.contextmanager
-    def attached(self, name: str, *, networks: str = _NETWORK) -> Iterator[ConnectedPod]:
+    def attached(self, name: str, *, networks: str = _NETWORK, namespace: str = "demo") -> Iterator[ConnectedPod]:
         """Attaches a pod to networks; its sandbox is deleted at the end."""
-        write(self.manager.manifests / f"{name}.yaml", pod(name, networks=networks))
+        write(self.manager.manifests / f"{name}.yaml", pod(name, networks=networks, namespace=namespace))
         sandbox = Netns("pod")
         try:
-            self.attach(name, sandbox)
+            self.attach(name, sandbox, namespace=namespace)
             yield ConnectedPod(sandbox, _addresses(sandbox))
         finally:
             sandbox.delete()
 
-    def attach(self, name: str, sandbox: Netns) -> None:
+    def attach(self, name: str, sandbox: Netns, *, namespace: str = "demo") -> None:
         """Runs ADD for a pod that has a manifest."""
-        answer = call_shim(self.daemon, "ADD", name, sandbox)
+        answer = call_shim(self.daemon, "ADD", name, sandbox, namespace=namespace)
         assert "interfaces" in answer, answer
 
     def report(self) -> Any:
@@ -176,8 +176,8 @@ def call_shim(daemon: NodeDaemon, command: str, name: str, sandbox: Netns, *, na
 
 
 def _addresses(sandbox: Netns) -> tuple[str, ...]:
-    """Addresses of the second interface."""
-    link = sandbox.links()[1]
+    """Addresses of the last interface."""
+    link = sandbox.links()[-1]
     (found,) = json.loads(sandbox.ip("-json", "address", "show", "dev", link, "scope", "global"))
     return tuple(each["local"] for each in found["addr_info"] if each)
 

@@ -69,7 +69,7 @@ async def test_a_port_of_another_virtual_machine_is_not_that_of_the_interface(
     assert empty["networks"][0]["ports"] == []
 
 
-async def test_two_networks_with_one_vni_are_named_in_the_readiness_and_in_the_log(
+async def test_two_networks_with_one_vni_are_named_in_the_status_and_in_the_log_and_the_node_stays_ready(
     store: SqliteStore, linux: ServedAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = make_pod()
@@ -83,16 +83,73 @@ async def test_two_networks_with_one_vni_are_named_in_the_readiness_and_in_the_l
         msgspec.structs.replace(second, interfaces=(second.interfaces[0], interface)),
     )
     assert (await get(linux, version=state["version"]))["networks"] == []
-    text = "datapath: VNI 5: not connected, several networks have it: "
-    names = "a:b:other, default-domain:k8s-default:k8s-left-pod-network"
+    message = "network a:b:other: not connected: VNI 5 is also that of default-domain:k8s-default:k8s-left-pod-network"
+    assert f"datapath: {message}" in caplog.text
+    (other, left) = (await status(linux))["refused"]
+    assert other == {"network": ["a", "b", "other"], "vni": 5, "reason": "equal-vni", "message": message}
+    assert left["network"] == ["default-domain", "k8s-default", "k8s-left-pod-network"]
+    async with linux.tcp.get("/metrics") as answer:
+        assert 'contrail_agent_datapath_refused{reason="equal-vni"} 2.0' in await answer.text()
+    for pod in (first, second):  # an ADD of either would connect them
+        async with linux.unix.get(f"/vm-cfg/{pod.name}") as answer:
+            index_0, index_1 = await answer.json()
+        assert index_0["routed"]
+        assert index_1["refused"].startswith("network ")
+        assert "network-namespace" not in index_1
     async with linux.unix.get("/readyz") as answer:
-        assert (await answer.json())["reasons"] == [text + names]
-    assert text + names in caplog.text
+        assert answer.status == 200
     await store.delete_virtual_machine(second.uuid)
     await until(lambda: linux.agent.virtual_machines.by_uuid(second.uuid) is None)
     assert (await get(linux))["networks"]
+    assert (await status(linux))["refused"] == []
+
+
+REFUSED: dict[str, Any] = {"vni": 5, "subnet": "8.8.8.0/24"}
+
+
+OVERLAPS: dict[str, tuple[dict[str, Any], str]] = {
+    "node-route": ({"overlaps": "8.0.0.0/8"}, "it overlaps the node's route to 8.0.0.0/8"),
+    "network-route": ({"overlaps": "8.8.0.0/16", "by": 9}, "it overlaps 8.8.0.0/16 of network VNI 9"),
+    "reserved": ({"overlaps": "fe80::/10"}, "it overlaps fe80::/10, which is never routed"),
+    "not-allowed": ({}, "it is not in the agent's fabric-subnets"),
+    "other": ({"reason": "not-known-yet", "also": 1}, "not-known-yet"),
+}
+
+
+@pytest.mark.parametrize("reason", OVERLAPS)
+async def test_subnets_without_a_route_are_no_reason_to_be_unready(
+    store: SqliteStore, linux: ServedAgent, reason: str
+) -> None:
+    fields, problem = OVERLAPS[reason]
+    await store.put_virtual_machine(make_pod())
+    state = await get(linux)
+    while not state["networks"]:
+        state = await get(linux, version=state["version"])
+    report = {
+        "version": state["version"],
+        "changes": 0,
+        "repaired": 0,
+        "seconds": 0.1,
+        "refused": [REFUSED | {"reason": reason} | fields],
+    }
+    await post(linux, report | {"key-of-a-newer-daemon": {}})
+    (refused,) = (await status(linux))["refused"]
+    name = ["default-domain", "k8s-default", "k8s-left-pod-network"]
+    assert refused["message"] == f"network {':'.join(name)}: ip_fabric_forwarding: no route to 8.8.8.0/24: {problem}"
+    assert (refused["network"], refused["subnet"], refused["connected"]) == (name, "8.8.8.0/24", True)
     async with linux.unix.get("/readyz") as answer:
         assert answer.status == 200
+    async with linux.tcp.get("/metrics") as answer:
+        text = await answer.text()
+    assert f'contrail_agent_datapath_refused{{reason="{reason}"}} 1.0' in text
+    assert "contrail_agent_datapath_problems 0.0" in text
+
+
+async def status(served: ServedAgent) -> dict[str, Any]:
+    """What `/datapath/report` serves."""
+    async with served.tcp.get("/datapath/report") as answer:
+        content: dict[str, Any] = await answer.json()
+    return content
 
 
 class TestFollowers:
@@ -178,11 +235,12 @@ class TestReports:
         "problems": {"5": "no bridge"},
         "missing": {"5": ["tap1", "tap2"]},
         "drops": {"5": {"spoofing": 3, "broadcast": 4, "tunnel": 0, "ports": {"tap1": 3}}},
+        "refused": [],
     }
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:
         version = (await get(linux))["version"]
-        nothing = {"version": version, "networks": {}, "refused": {}, "follower": None, "age": None, "report": None}
+        nothing = {"version": version, "networks": {}, "refused": [], "follower": None, "age": None, "report": None}
         async with linux.tcp.get("/datapath/report") as answer:
             assert await answer.json() == nothing | {"datapath": "linux"}
         await post(linux, self.REPORT)

@@ -1,16 +1,32 @@
 """The desired state of the datapath, computed from virtual machines and plugged ports."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_api.datapath.desired_state import INSIDE_ONLY, Computation, DesiredNetwork, Masquerade, desired_state
-from contrail_config.objects import FqName, InterfaceAddress, VirtualMachine, VirtualMachineInterface, network_uuid
+from agent_api.datapath.desired_state import (
+    INSIDE_ONLY,
+    Computation,
+    DatapathOptions,
+    DesiredNetwork,
+    Masquerade,
+    desired_state,
+)
+from contrail_config.objects import (
+    FqName,
+    InterfaceAddress,
+    PodNetwork,
+    VirtualMachine,
+    VirtualMachineInterface,
+    network_uuid,
+)
 from tests.support.virtual_machines import make_virtual_machine
 
+FABRIC_SUBNETS = ("10.1.0.0/16", "fd00::/56")
 BLUE, RED = ("default-domain", "k8s-shop", "blue"), ("default-domain", "k8s-shop", "red")
 
 
@@ -40,7 +56,8 @@ def computed(
     *pods: VirtualMachine, plugged: Mapping[str, str] | None = None, masquerade: Masquerade | None = INSIDE_ONLY
 ) -> Computation:
     """The state with these host ends by interface uuid."""
-    return desired_state(pods, lambda _, interface: (plugged or {}).get(interface.uuid), masquerade)
+    options = DatapathOptions(masquerade, FABRIC_SUBNETS)
+    return desired_state(pods, lambda _, interface: (plugged or {}).get(interface.uuid), options)
 
 
 def only_network(computation: Computation) -> DesiredNetwork:
@@ -93,7 +110,9 @@ def test_gateways_of_all_subnets_are_listed_once() -> None:
 
 
 def test_an_interface_without_vni_is_not_connected() -> None:
-    assert computed(make_pod(interface_in(BLUE, 7, vni=0)), plugged={"blue-7": "tap7"}).state.networks == ()
+    computation = computed(make_pod(interface_in(BLUE, 7, vni=0)), plugged={"blue-7": "tap7"})
+    assert computation.state.networks == ()
+    assert refusals(computation) == ["network default-domain:k8s-shop:blue: not connected: it has no VNI yet"]
 
 
 def test_index_0_is_routed_once_it_is_plugged() -> None:
@@ -107,7 +126,7 @@ def test_index_0_is_routed_once_it_is_plugged() -> None:
 
 
 def test_a_network_at_index_0_is_routed_and_no_network() -> None:
-    pod = make_virtual_machine(interfaces=(interface_in(BLUE, 7),))
+    pod = at_index_0(BLUE, 7)
     computation = computed(pod, plugged={"blue-7": "tap7"})
     assert computation.state.networks == ()
     assert computation.state.routed[0].gateways == ("10.1.0.1", "fd00::1")
@@ -132,7 +151,76 @@ def test_two_networks_with_one_vni_are_both_left_out_and_named() -> None:
     computation = computed(*pods, plugged={"blue-7": "tap7", "red-8": "tap8"})
     assert [network.vni for network in computation.state.networks] == [6]
     assert list(computation.names) == [6]
-    assert computation.refused == {5: ("default-domain:k8s-shop:blue", "default-domain:k8s-shop:red")}
+    assert refusals(computation) == [
+        "network default-domain:k8s-shop:blue: not connected: VNI 5 is also that of default-domain:k8s-shop:red",
+        "network default-domain:k8s-shop:red: not connected: VNI 5 is also that of default-domain:k8s-shop:blue",
+    ]
+
+
+def at_index_0(network: FqName, number: int, **fields: Any) -> VirtualMachine:
+    """A pod with only this interface."""
+    return make_virtual_machine(f"{network[2]}-{number}", interfaces=(interface_in(network, number, **fields),))
+
+
+def networks_at_index_0(
+    *pods: VirtualMachine, plugged: Collection[str] | None = None
+) -> tuple[dict[str, int], list[str]]:
+    """Numbers of the networks of the routed ports by link, and all refusals; by default all interfaces are plugged."""
+    links = {pod.interfaces[0].uuid: pod.interfaces[0].uuid for pod in pods}
+    computation = computed(*pods, plugged={uuid: uuid for uuid in (links if plugged is None else plugged)})
+    return {port.link: port.network for port in computation.state.routed}, refusals(computation)
+
+
+def test_each_network_of_index_0_is_isolated_but_the_clusters() -> None:
+    cluster, namespace = PodNetwork.CLUSTER, PodNetwork.NAMESPACE
+    other = ("default-domain", "k8s-shop", "other")
+    own = InterfaceAddress("10.1.9.4", 24, "10.1.9.1", subnet_gateway="10.1.9.1")
+    pods = (
+        at_index_0(BLUE, 7, pod_network=cluster),
+        at_index_0(RED, 8, pod_network=namespace, vni=6),
+        at_index_0(other, 9, vni=7, addresses=(own,)),
+    )
+    assert networks_at_index_0(*pods) == ({"blue-7": 0, "red-8": 6, "other-9": 7}, [])
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "10.2.0.8", "fd01::8"])
+def test_a_network_of_a_tenant_at_index_0_must_be_in_the_subnets_that_the_operator_allows(address: str) -> None:
+    gateway = address[:-1] + "1"
+    own = InterfaceAddress(address, 64 if ":" in address else 24, gateway, subnet_gateway=gateway)
+    routed, (refused,) = networks_at_index_0(at_index_0(BLUE, 7, addresses=(own,)))
+    assert routed == {}
+    assert "blue: index 0 is not connected: subnet " in refused
+    assert refused.endswith("is not in the agent's fabric-subnets")
+
+
+@pytest.mark.parametrize("kind", [PodNetwork.CLUSTER, PodNetwork.NAMESPACE])
+def test_a_network_of_a_tenant_that_overlaps_a_pod_network_is_not_connected(kind: PodNetwork) -> None:
+    routed, refused = networks_at_index_0(at_index_0(BLUE, 7, vni=9), at_index_0(RED, 8, pod_network=kind, vni=6))
+    assert list(routed) == ["red-8"]
+    problem = "index 0 is not connected: subnet 10.1.0.0/24 overlaps 10.1.0.0/24 of network default-domain:k8s-shop:red"
+    assert refused == [f"network default-domain:k8s-shop:blue: {problem}"]
+
+
+def test_of_two_networks_of_tenants_that_overlap_the_one_with_ports_is_connected() -> None:
+    pods = at_index_0(BLUE, 7, vni=9), at_index_0(RED, 8, vni=6)
+    assert list(networks_at_index_0(*pods, plugged=["blue-7"])[0]) == ["blue-7"]
+    assert list(networks_at_index_0(*pods)[0]) == ["red-8"]
+
+
+def test_index_0_without_gateway_or_number_is_not_connected() -> None:
+    without = (InterfaceAddress("10.1.0.7", 24),)
+    cluster = at_index_0(BLUE, 7, addresses=without, pod_network=PodNetwork.CLUSTER)
+    namespace = at_index_0(RED, 8, vni=0, pod_network=PodNetwork.NAMESPACE)
+    routed, refused = networks_at_index_0(cluster, namespace)
+    assert routed == {}
+    assert sorted(refused) == [
+        "network default-domain:k8s-shop:blue: index 0 is not connected: its subnets have no gateway",
+        "network default-domain:k8s-shop:red: not connected: it has no VNI yet",
+    ]
+
+
+def refusals(computation: Computation) -> list[str]:
+    return [refusal.message for refusal in computation.refused]
 
 
 @given(st.lists(st.tuples(st.sampled_from([BLUE, RED]), st.booleans()), max_size=6), st.permutations(range(6)))

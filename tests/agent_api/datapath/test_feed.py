@@ -22,7 +22,7 @@ class Source:
     def compute(self) -> Computation:
         """Returns the state."""
         ports = tuple(RoutedPort(f"tap{number}", "", (), ()) for number in range(self.count))
-        return Computation(DesiredState((), ports, None), {}, {})
+        return Computation(DesiredState((), ports, None), {}, ())
 
     def feed(self, *, interval: float = 0.0) -> DesiredStateFeed:
         """Returns a feed of this source."""

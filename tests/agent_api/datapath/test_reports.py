@@ -56,15 +56,25 @@ def test_every_key_is_read() -> None:
         ({"problems": {str(vni): "x" for vni in range(4097)}}, "problems"),
         ({"missing": {"5": ["a/b"]}}, "missing"),
         ({"missing": {"5": ["x" * 16]}}, "missing"),
-        ({"drops": {"5": {"weather": 1}}}, "drops"),
+        ({"drops": {"5": {"spoofing": -1}}}, "drops"),
+        ({"refused": [{"vni": 0, "subnet": "10.0.0.0/8", "reason": "x"}]}, "refused"),
+        ({"refused": [{"vni": 5, "subnet": "10.0.0.0", "reason": "x"}]}, "refused"),
+        ({"refused": [{"vni": 5, "subnet": "10.0.0.0/8", "reason": "Two words"}]}, "refused"),
+        ({"refused": [{"vni": 5, "subnet": "10.0.0.0/8", "reason": "x", "overlaps": "a\nb"}]}, "refused"),
+        ({"refused": [{"vni": 5, "subnet": "10.0.0.0/8", "reason": "x"}] * 4097}, "refused"),
         ({"drops": {"5": {"ports": {"a/b": 1}}}}, "drops"),
         ({"drops": {"5": {"ports": {"tap1": -1}}}}, "drops"),
-        ({"surplus": 1}, "surplus"),
     ],
 )
 def test_a_wrong_value_is_named(fields: dict[str, Any], key: str) -> None:
     with pytest.raises(BadRequestError, match=key):
         make_report(**fields)
+
+
+def test_keys_of_a_newer_process_are_ignored() -> None:
+    refused = {"vni": 5, "subnet": "10.0.0.0/8", "reason": "new-reason", "surplus": 1}
+    report = make_report(surplus=1, drops={"5": {"weather": 1, "spoofing": 2}}, refused=[refused])
+    assert (report.drops["5"].spoofing, report.refused[0].reason) == (2, "new-reason")
 
 
 def test_silence_is_a_problem_after_a_minute(reports: DatapathReports, clock: FakeClock) -> None:

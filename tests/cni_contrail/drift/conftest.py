@@ -92,7 +92,8 @@ class WatchedNode:
 
     def desire(self, *networks: Network, routed: tuple[RoutedPort, ...] = (), underlay: Underlay = NO_UNDERLAY) -> None:
         """Programs a new desired state."""
-        self.program.program(DesiredState(f"v{next(_versions)}", networks, Routed(routed, Masquerade(())), underlay))
+        ports = Routed(routed, Masquerade(()))
+        self.program.program(DesiredState(f"v{next(_versions)}", networks, ports, underlay, ()))
 
     def add_fabric(self) -> None:
         """Creates the link to other nodes, with UNDERLAY's address."""

@@ -26,7 +26,7 @@ from tests.support.fake_clock import FakeClock
 
 RED, BLUE = Network(5, 1450, (Address("10.0.0.1", 24),), ()), Network(6, 1450, (), ())
 UNDERLAY = Underlay(("192.0.2.1",), 4789, frozenset(("192.0.2.2",)))
-STATE = DesiredState("v1", (RED, BLUE), Routed((), None), UNDERLAY)
+STATE = DesiredState("v1", (RED, BLUE), Routed((), None), UNDERLAY, ())
 PORT = LocalPort("tap1", "02:00:00:00:00:01", ("10.0.0.2",))
 REMOTE = RemoteEndpoint("02:00:00:00:00:02", ("10.0.0.3",), "192.0.2.2")
 
@@ -66,6 +66,7 @@ def test_pods_and_blocks_of_index_0_concern_it_alone() -> None:
         STATE._replace(routed=Routed((), Masquerade(()))),
         STATE._replace(underlay=UNDERLAY._replace(addresses=("192.0.2.9",))),
         STATE._replace(underlay=UNDERLAY._replace(port=4790)),
+        STATE._replace(fabric_subnets=("10.64.0.0/12",)),
     ],
 )
 def test_any_other_change_concerns_all(after: DesiredState) -> None:
@@ -78,10 +79,14 @@ class RecordedReconciler(NodeReconciler):
     def __init__(self) -> None:
         super().__init__(Namespaces())
         self.rounds: list[set[int] | None] = []
-        self.outcome = NodeOutcome({}, {}, {}, set(), {})
+        self.outcome = NodeOutcome({}, {}, {}, set(), {}, [])
 
     def reconcile(
-        self, _desired: Sequence[Network], _routed: Routed = NOTHING_ROUTED, _underlay: Underlay | None = None
+        self,
+        _desired: Sequence[Network],
+        _routed: Routed = NOTHING_ROUTED,
+        _underlay: Underlay | None = None,
+        _fabric_subnets: Sequence[str] = (),
     ) -> NodeOutcome:
         self.rounds.append(None)
         return self.outcome
@@ -90,7 +95,7 @@ class RecordedReconciler(NodeReconciler):
         self, _desired: Sequence[Network], _routed: Routed, _underlay: Underlay | None, networks: Collection[int]
     ) -> NodeOutcome:
         self.rounds.append(set(networks))
-        return NodeOutcome({}, {}, {}, set(), {})
+        return NodeOutcome({}, {}, {}, set(), {}, [])
 
 
 def test_only_networks_that_changed_are_read_and_all_of_them_in_audits() -> None:
@@ -103,7 +108,7 @@ def test_only_networks_that_changed_are_read_and_all_of_them_in_audits() -> None
 
 def test_networks_with_problems_are_read_again_with_others() -> None:
     reconciler = RecordedReconciler()
-    reconciler.outcome = NodeOutcome({}, {6: frozenset(("tap9",))}, {INDEX_0: "no filter"}, set(), {})
+    reconciler.outcome = NodeOutcome({}, {6: frozenset(("tap9",))}, {INDEX_0: "no filter"}, set(), {}, [])
     program = KernelProgram(Endpoint("", "", 0), "test", reconciler, Log(), clock=FakeClock())
     program.program(STATE)
     program.program(with_red(ports=(PORT,)))

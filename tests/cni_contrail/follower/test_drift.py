@@ -79,9 +79,9 @@ class Node:
         async with self._served.unix.get("/datapath/report") as answer:
             return (await answer.json())["report"]
 
-    async def readiness(self) -> str:
-        """What the agent says about its readiness."""
-        async with self._served.unix.get("/readyz") as answer:
+    async def status(self) -> str:
+        """What the agent says about the datapath."""
+        async with self._served.unix.get("/datapath/report") as answer:
             return await answer.text()
 
     async def put(self, virtual_machine: VirtualMachine) -> None:
@@ -238,11 +238,11 @@ async def test_a_network_whose_vni_another_one_claims_keeps_its_traffic(
         await node.follow()
         clock.advance(STALE_SECONDS)
         await node.follow()
-        assert f"VNI {LEFT}" in await node.readiness()
+        assert f"VNI {LEFT}" in await node.status()
         assert "10.9.9.1" not in node.networks.run(LEFT, "ip", "address")
         await node.delete(other)
         await node.follow()
-        assert f"VNI {LEFT}" not in await node.readiness()
+        assert f"VNI {LEFT}" not in await node.status()
     assert stream.lost() == 0, stream.gaps()
 
 

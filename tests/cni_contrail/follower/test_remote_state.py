@@ -10,7 +10,7 @@ from cni_contrail.errors import PluginError
 from cni_contrail.follower.desired_state import DesiredState, read_desired_state
 
 NETWORK: dict[str, Any] = {"vni": 5, "mtu": 1450, "gateways": [], "ports": [], "snat": False, "forwarding": False}
-STATE: dict[str, Any] = {"version": "v", "networks": [NETWORK], "routed": [], "masquerade": None}
+STATE: dict[str, Any] = {"version": "v", "networks": [NETWORK], "routed": [], "masquerade": None, "fabric-subnets": []}
 TUNNEL: dict[str, Any] = {"tunnel": {"addresses": ["192.0.2.1", "2001:DB8::1"], "port": 4789}}
 
 

@@ -50,6 +50,7 @@ class UplinkNode:
     def __init__(self, directory: Path, stack: ExitStack) -> None:
         self._stack = stack
         self.clock = FakeClock()
+        self.fabric_subnets: tuple[str, ...] = ("0.0.0.0/0", "::/0")
         self.networks = NodeNetworks(directory)
         stack.callback(self.networks.close)
         self.namespace, self.outside = Netns("node"), Netns("outside")
@@ -58,6 +59,9 @@ class UplinkNode:
         self.reconciler = NodeReconciler(self.networks.namespaces, clock=self.clock)
         peer = ("type", "veth", "peer", "name", "eth0", "netns", self.outside.name)
         self.namespace.ip("link", "add", "fabric", *peer)
+        for number, (namespace, link) in enumerate(((self.outside, "eth0"), (self.namespace, "fabric")), start=1):
+            namespace.ip("link", "set", link, "addrgenmode", "none")  # the kernel's own is tentative for a second
+            namespace.ip("address", "add", f"fe80::{number}/64", "dev", link, "nodad")
         for namespace, link, addresses in ((self.namespace, "fabric", NODE), (self.outside, "eth0", OUTSIDE)):
             namespace.ip("link", "set", link, "addrgenmode", "none")  # the kernel's own is tentative for a second
             namespace.ip("address", "add", f"fe80::{addresses[0][-1]}/64", "dev", link, "nodad")
@@ -79,7 +83,7 @@ class UplinkNode:
     def reconcile(self, *desired: Network) -> NodeOutcome:
         """Brings the kernel to the desired state."""
         with self.namespace.inside():
-            return self.reconciler.reconcile(desired)
+            return self.reconciler.reconcile(desired, fabric_subnets=self.fabric_subnets)
 
     def add_host(self, link: str, address: str) -> Netns:
         """Returns the namespace of a host behind a new link of the node."""

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cni_contrail.datapath.desired import Network
+from cni_contrail.datapath.fabric_routes import RefusedRoute
 from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
@@ -116,10 +117,9 @@ def test_a_subnet_that_overlaps_a_route_of_the_node_gets_no_route(node: UplinkNo
     node.namespace.ip("route", "add", *([kind] if kind else []), destination, *([] if kind else ["dev", "fabric"]))
     network, pod = node.add_pod(node.network(forwarding=True))
     outcome = node.reconcile(network)
-    assert outcome.problems == {
-        network.vni: f"ip_fabric_forwarding: no route to {SUBNETS[0]}: it overlaps the node's route to "
-        + (destination if "/" in destination else f"{destination}/32")
-    }
+    assert outcome.problems == {}
+    overlapped = destination if "/" in destination else f"{destination}/32"
+    assert outcome.refused == [RefusedRoute(network.vni, SUBNETS[0], "node-route", overlapped)]
     node.route_outside(*SUBNETS)
     assert not reaches(node.outside, pod.ipv4, timeout=0.5)
     assert reaches(node.outside, pod.ipv6)
@@ -131,7 +131,7 @@ def test_a_subnet_of_a_network_of_the_node_gets_no_route_and_no_uplink(node: Upl
     )
     network = node.network(forwarding=True)._replace(gateways=gateways)
     outcome = node.reconcile(network)
-    assert "192.0.2.0/24: it overlaps the node's route" in outcome.problems[network.vni]
+    assert ("192.0.2.0/24", "node-route") in [(each.subnet, each.reason) for each in outcome.refused]
     assert outcome.missing[network.vni] == frozenset()
     assert node.namespace.links() == ["fabric"]
 
@@ -140,7 +140,7 @@ def test_of_two_networks_with_one_subnet_the_earlier_one_keeps_its_route(node: U
     earlier, later = sorted((node.network(forwarding=True), node.network(forwarding=True)), reverse=True)
     settled(node, earlier)
     outcome = node.reconcile(later, earlier)
-    assert "overlaps 10.7.0.0/24 of network" in outcome.problems[later.vni]
+    assert RefusedRoute(later.vni, "10.7.0.0/24", "network-route", "10.7.0.0/24", earlier.vni) in outcome.refused
     assert "10.7.0.0/24 via 169.254." in node.run("ip", "route", "show", "dev", link_of(earlier))
     outcome = node.reconcile(later)
     node.clock.advance(STALE_SECONDS)
@@ -153,11 +153,20 @@ def test_a_route_that_another_program_adds_later_takes_precedence(node: UplinkNo
     network = node.network(forwarding=True)
     settled(node, network)
     node.namespace.ip("route", "add", "10.7.0.0/16", "dev", "fabric")
-    assert "overlaps the node's route to 10.7.0.0/16" in node.reconcile(network).problems[network.vni]
+    assert node.reconcile(network).refused == [RefusedRoute(network.vni, "10.7.0.0/24", "node-route", "10.7.0.0/16")]
     assert "10.7.0.0/24" not in node.run("ip", "route")
     node.namespace.ip("route", "delete", "10.7.0.0/16")
     settled(node, network)
     assert "10.7.0.0/24" in node.run("ip", "route")
+
+
+def test_a_route_that_the_operator_allows_no_more_goes(node: UplinkNode) -> None:
+    network = node.network(forwarding=True)
+    settled(node, network)
+    node.fabric_subnets = ("10.64.0.0/12", "fd07::/48")
+    assert node.reconcile(network).refused == [RefusedRoute(network.vni, "10.7.0.0/24", "not-allowed")]
+    assert "10.7.0.0/24" not in node.run("ip", "route")
+    assert "fd07::/64" in node.run("ip", "-6", "route")
 
 
 def test_switched_off_leaves_nothing(node: UplinkNode) -> None:

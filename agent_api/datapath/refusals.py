@@ -1,0 +1,98 @@
+"""Refusals: networks that this node does not connect, and subnets to which it has no route, with the reasons. Pure.
+
+They are consequences of what tenants and operators have configured, not failures of the node: they do not make it
+unready. They are shown with the datapath's status, counted, and reported to the cluster, where the manager writes an
+event about the network.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent_api.datapath.report import RefusedRoute
+from contrail_config.objects import FqName, Refusal, VirtualMachineInterface
+
+FABRIC_SUBNETS = ("10.64.0.0/12",)
+"""Default of the networks (CIDRs) in which subnets of tenants may get a route on the node: Contrail's default for its
+`ip_fabric_subnets`."""
+
+
+class RefusalReason(StrEnum):
+    """Why a network is not connected, or a subnet has no route."""
+
+    NODE_ROUTE = "node-route"
+    NETWORK_ROUTE = "network-route"
+    RESERVED = "reserved"
+    NOT_ALLOWED = "not-allowed"
+    EQUAL_VNI = "equal-vni"
+    NO_VNI = "no-vni"
+    NO_GATEWAY = "no-gateway"
+
+
+class NetworkName(NamedTuple):
+    """A network by VNI and name, as refusals name it."""
+
+    vni: int
+    fq_name: FqName
+
+    @property
+    def text(self) -> str:
+        """The name as one string."""
+        return ":".join(self.fq_name)
+
+
+def name_of(interface: VirtualMachineInterface) -> NetworkName:
+    """Returns the network of an interface."""
+    return NetworkName(interface.vni, interface.network)
+
+
+def without_vni(network: NetworkName) -> Refusal:
+    """Returns the refusal of a network without a number, which has nothing to keep it apart from others."""
+    message = f"network {network.text}: not connected: it has no VNI yet"
+    return Refusal(network.fq_name, network.vni, RefusalReason.NO_VNI, message)
+
+
+def without_gateway(network: NetworkName) -> Refusal:
+    """Returns the refusal of a network of index 0 that has no gateway, through which the node routes."""
+    message = f"network {network.text}: index 0 is not connected: its subnets have no gateway"
+    return Refusal(network.fq_name, network.vni, RefusalReason.NO_GATEWAY, message)
+
+
+def with_equal_vni(network: NetworkName, others: Sequence[str]) -> Refusal:
+    """Returns the refusal of a network whose VNI other networks, by name, have too."""
+    message = f"network {network.text}: not connected: VNI {network.vni} is also that of {', '.join(others)}"
+    return Refusal(network.fq_name, network.vni, RefusalReason.EQUAL_VNI, message)
+
+
+def index_0_subnet(network: NetworkName, subnet: str, reason: RefusalReason, why: str) -> Refusal:
+    """Returns the refusal of a network of index 0 because of a subnet."""
+    message = f"network {network.text}: index 0 is not connected: subnet {subnet} {why}"
+    return Refusal(network.fq_name, network.vni, reason, message, subnet)
+
+
+def reported_refusals(routes: Sequence[RefusedRoute], names: Mapping[int, FqName]) -> list[Refusal]:
+    """Returns the refused routes of a report; one of a network that has left the node since is left out."""
+    return [
+        Refusal(names[route.vni], route.vni, route.reason, _route_message(route, names), route.subnet, connected=True)
+        for route in routes
+        if route.vni in names
+    ]
+
+
+def _route_message(route: RefusedRoute, names: Mapping[int, FqName]) -> str:
+    name = ":".join(names[route.vni])
+    return f"network {name}: ip_fabric_forwarding: no route to {route.subnet}: {_route_problem(route, names)}"
+
+
+def _route_problem(route: RefusedRoute, names: Mapping[int, FqName]) -> str:
+    match route.reason:
+        case RefusalReason.NODE_ROUTE:
+            return f"it overlaps the node's route to {route.overlaps}"
+        case RefusalReason.NETWORK_ROUTE:
+            other = ":".join(names[route.by]) if route.by in names else f"VNI {route.by}"
+            return f"it overlaps {route.overlaps} of network {other}"
+        case RefusalReason.RESERVED:
+            return f"it overlaps {route.overlaps}, which is never routed"
+        case RefusalReason.NOT_ALLOWED:
+            return "it is not in the agent's fabric-subnets"
+    return f"{route.reason} {route.overlaps}".rstrip()  # of a newer release
