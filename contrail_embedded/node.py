@@ -14,6 +14,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from agent_api.application import agent_application, agent_runner
+from agent_api.datapath.desired_state import DatapathOptions
 from agent_api.datapath.kind import Datapath
 from agent_api.node_agent import NodeAgent
 from agent_api.process import load_ports, serve_socket
@@ -106,6 +107,7 @@ async def _agent(settings: NodeSettings, store: SqliteStore, registry: Collector
         ports_dir=settings.agent.ports_dir,
         registry=registry,
         datapath=settings.agent.datapath,
+        options=DatapathOptions(fabric_subnets=settings.agent.fabric_subnets),
     )
     await retry_while_disk_is_full(partial(load_ports, agent))
     return agent
@@ -124,6 +126,7 @@ def _manager(
     )
     if agent:
         agent.on_unplugged(partial(manager.unplugged, settings.configuration.node))
+        agent.on_refused(partial(manager.refused, settings.configuration.node))
     return manager
 
 

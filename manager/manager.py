@@ -8,14 +8,14 @@ cleaned of what no longer exists.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from contrail_config.errors import StoreError
 from contrail_config.kube.work_queue import WorkQueue
-from contrail_config.objects import EventType, VirtualMachine
+from contrail_config.objects import EventType, Refusal, VirtualMachine
 from contrail_config.store import EventLog, Store
 from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
@@ -24,6 +24,7 @@ from manager.controller.namespace_networks import NamespaceNetworks
 from manager.controller.pod_controller import PodController
 from manager.controller.pod_reconciler import OnAssigned
 from manager.controller.pod_writer import IsPlugged
+from manager.controller.refusal_reporter import RefusalReporter
 from manager.deletions import Deletion, Remaining, Removed, WatchDeletions, no_deletions
 from manager.dependencies import Dependency, namespace_dependency
 from manager.events import EventRecorder, Subject
@@ -120,6 +121,9 @@ class Manager:
             unreconciled_nads=self._unreconciled,
             clock=clock,
         )
+        self.refusals = RefusalReporter(
+            catalogue=self.catalogue, find_nad=self.nads.records.get, recorder=self.recorder
+        )
         self._chores = WorkQueue(self._do_chore, limit=1, transient=StoreError)
         self._unready = "the source has not listed all pods and networks yet"
         self.queries = ManagerQueries(self.pods.records, store, event_log, meta_plugin=configuration.meta_plugin)
@@ -152,7 +156,7 @@ class Manager:
 
     async def idle(self) -> None:
         """Returns when nothing is left to do now, and all events are written; scheduled retries do not count."""
-        queues = (self.namespaces.queue, *self.nads.queues, *self.pods.queues, self._chores)
+        queues = (self.namespaces.queue, *self.nads.queues, *self.pods.queues, self.refusals.queue, self._chores)
         # Work in one queue may add keys to another, so an idle queue proves nothing until all are.
         while any(len(queue) for queue in queues):
             for queue in queues:
@@ -166,6 +170,10 @@ class Manager:
     def unplugged(self, node: str, vmi_uuids: Iterable[str]) -> None:
         """Ends the holds of these interfaces' addresses, as far as they are the node's, which unplugged the ports."""
         self.pods.unplugged(node, vmi_uuids)
+
+    def refused(self, node: str, refusals: Sequence[Refusal]) -> None:
+        """Takes what a node reports that it does not connect or route, all of it each time."""
+        self.refusals.reported(node, refusals)
 
     def orphaned(self, vm: VirtualMachine) -> None:
         """Deletes a virtual machine whose pod does not exist."""
@@ -260,4 +268,5 @@ class Manager:
         await self.namespaces.close()
         await self.nads.close()
         await self.pods.close()
+        await self.refusals.close()
         await self.recorder.flush()  # last, since the work in progress records events

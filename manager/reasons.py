@@ -32,6 +32,10 @@ On a network attachment definition:
 | NetworkStillInUse | Warning | recreated with other values while pods use the old network: waits until they are gone |
 | SubnetChangeRefused | Warning | its subnets were changed: the old ones stay |
 | ReferenceChangeRefused | Warning | the network that it refers to was changed: the old one stays |
+| SubnetRefused | Warning | a node gives a subnet of its network no route: the message says why |
+| NetworkNotConnected | Warning | a node does not connect its network: the message says why |
+
+The last two are also on the Namespace of an isolated namespace's network, and on VirtualNetworks of neither.
 
 Problems that a source finds in its input have reasons of the source.
 """
@@ -63,3 +67,5 @@ class Reason(StrEnum):
     NETWORK_STILL_IN_USE = "NetworkStillInUse"
     SUBNET_CHANGE_REFUSED = "SubnetChangeRefused"
     REFERENCE_CHANGE_REFUSED = "ReferenceChangeRefused"
+    SUBNET_REFUSED = "SubnetRefused"
+    NETWORK_NOT_CONNECTED = "NetworkNotConnected"

@@ -1,8 +1,8 @@
-"""Watch of node reports: which ports the nodes have unplugged, so that holds of their addresses can end.
+"""Watch of node reports: which ports the nodes have unplugged, and what they do not connect or route.
 
-A pod whose object was deleted before its sandbox was known to be removed (by force, or because its node is unreachable)
-may still be plugged; the manager cannot tell, whatever agent the node runs. So its addresses are held until the node
-reports its ports as unplugged, or until the longest hold ends.
+What was unplugged ends holds of addresses. A pod whose object was deleted before its sandbox was known to be removed
+(by force, or because its node is unreachable) may still be plugged; the manager cannot tell, whatever agent the node
+runs. So its addresses are held until the node reports its ports as unplugged, or until the longest hold ends.
 
 Reports are states, not messages: an interface stays in the node's report for as long as it may matter, and all reports
 are delivered again every few seconds. So the order of report and deletion does not matter, nor which manager sees it.
@@ -27,6 +27,7 @@ from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_objects
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject
 from contrail_config.kubernetes.validated import VALIDATED_REPORTS
+from contrail_config.objects import Refusal
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,9 @@ LIST_TIMEOUT = 10.0
 
 OnUnplugged = Callable[[str, Sequence[str]], None]
 """Called with the node and uuids of interfaces whose ports it unplugged, for each delivery of a report."""
+
+OnRefused = Callable[[str, Sequence[Refusal]], None]
+"""Called with the node and all that it does not connect or route, for each delivery of a report."""
 
 
 def may_be_plugged(_vm_uuid: str) -> bool:
@@ -70,6 +74,7 @@ class NodeReportWatch:
         self._clock = clock
         self._changed_at: dict[str, float] = {}  # by node
         self._callbacks: list[OnUnplugged] = []
+        self._refusal_callbacks: list[OnRefused] = []
         self._listed = asyncio.Event()
 
     @property
@@ -84,6 +89,10 @@ class NodeReportWatch:
     def on_unplugged(self, callback: OnUnplugged) -> None:
         """Registers a callback for all reports from now on."""
         self._callbacks.append(callback)
+
+    def on_refused(self, callback: OnRefused) -> None:
+        """Registers a callback for all reports from now on, also for those without refusals."""
+        self._refusal_callbacks.append(callback)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -131,6 +140,7 @@ class NodeReportWatch:
                 self._notify(found)
             case Deleted(last):
                 self._changed_at.pop(last.metadata.name, None)
+                self._notify_refused(last.metadata.name, ())
             case Listed():
                 self._listed.set()
             case UndecodableObject():
@@ -140,6 +150,11 @@ class NodeReportWatch:
         if item.status.unplugged:
             for callback in self._callbacks:
                 callback(item.metadata.name, item.status.unplugged)
+        self._notify_refused(item.metadata.name, item.status.refused)
+
+    def _notify_refused(self, node: str, refusals: Sequence[Refusal]) -> None:
+        for callback in self._refusal_callbacks:
+            callback(node, refusals)
 
     async def _remove(self, node: str) -> None:
         item = self._reflector.objects.get(("", node))

@@ -83,6 +83,7 @@ def make_manager(
         watch_deletions=cluster.deletions.watch,
     )
     cluster.node_reports.on_unplugged(manager.unplugged)
+    cluster.node_reports.on_refused(manager.refused)
     cluster.orphans.on_orphaned(manager.orphaned)
     cluster.invalid_objects.add(store.invalid_objects)
     cluster.invalid_objects.register(registry)

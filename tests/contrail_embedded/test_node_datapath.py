@@ -1,5 +1,6 @@
 """Traffic of a node whose kernel connects the pods, while its processes end and start."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -7,7 +8,9 @@ import pytest
 
 from cni_contrail.agent.connections import idle_connections
 from tests.support.datapath_node import ConnectedPod, DatapathNode, datapath_node
+from tests.support.echo import reaches
 from tests.support.echo_stream import EchoStream
+from tests.support.manifests import nad, write
 
 GATEWAY = "10.1.0.1"
 
@@ -114,6 +117,52 @@ def test_the_embedded_node_programs_and_the_daemon_is_on_standby(
 
 def _await_standby(node: DatapathNode, *, times: int) -> None:
     node.manager.wait_until(lambda: node.daemon.log.read_text().count("on standby") == times, what="on standby")
+
+
+def test_a_subnet_that_the_node_does_not_route_is_an_event_on_its_nad(datapath: DatapathNode) -> None:
+    document = nad("fabric", cidr="8.8.8.0/24", **{"opencontrail.org/ip_fabric_forwarding": "true"})
+    write(datapath.manager.manifests / "fabric.yaml", document)
+    with datapath.attached("a", networks="fabric"):
+        datapath.manager.wait_until(lambda: _refusals(datapath) != [], what="event")
+        name = "default-domain:k8s-demo:k8s-fabric-pod-network"
+        problem = "no route to 8.8.8.0/24: it is not in the agent's fabric-subnets"
+        message = f": network {name}: ip_fabric_forwarding: {problem}"
+        ((subject, text),) = _refusals(datapath)
+        assert subject == "NetworkAttachmentDefinition/demo/fabric"
+        assert text.startswith("node ")
+        assert text.endswith(message)
+        (refused,) = datapath.report()["refused"]
+        assert refused["message"] == message.removeprefix(": ")
+        assert "8.8.8.0" not in subprocess.run(["ip", "route"], check=True, capture_output=True, text=True).stdout
+
+
+def test_pods_of_an_isolated_namespace_reach_each_other_and_not_those_of_others(datapath: DatapathNode) -> None:
+    annotations = {"opencontrail.org/isolation": "true"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab", "annotations": annotations}}
+    write(datapath.manager.manifests / "lab.yaml", namespace)
+    with (
+        datapath.attached("a", networks="") as outsider,
+        datapath.attached("b", networks="", namespace="lab") as first,
+        datapath.attached("c", networks="", namespace="lab") as second,
+    ):
+        addresses = [pod.addresses[0] for pod in (outsider, first, second)]
+        assert len(set(addresses)) == 3
+        for source, target, is_allowed in (
+            (first, 2, True),
+            (second, 1, True),
+            (outsider, 1, False),
+            (second, 0, False),
+        ):
+            assert reaches(source.namespace, addresses[target], timeout=5 if is_allowed else 1) == is_allowed
+
+
+def _refusals(node: DatapathNode) -> list[tuple[str, str]]:
+    """Object and message of each event about a subnet without a route."""
+    return [
+        (f"{item['kind']}/{item['namespace']}/{item['name']}", item["message"])
+        for item in node.manager.items("events")
+        if item["reason"] == "SubnetRefused"
+    ]
 
 
 def _addresses(node: DatapathNode) -> str:

@@ -11,6 +11,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, GROUP, VERSION, NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
+from contrail_config.objects import Refusal
 from manager.kubernetes.node_report_watch import STALE_AFTER, NodeReportWatch
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -33,7 +34,13 @@ class Listener(ChangeSignal):
             client, timings=QUICK, clock=clock, repeat_interval=repeat_interval, list_timeout=list_timeout
         )
         self.watch.on_unplugged(self._deliver)
+        self.watch.on_refused(self._refuse)
         self.delivered: list[str] = []
+        self.refused: dict[str, Sequence[Refusal]] = {}
+
+    def _refuse(self, node: str, refusals: Sequence[Refusal]) -> None:
+        self.refused[node] = refusals
+        self.notify()
 
     def _deliver(self, node: str, interfaces: Sequence[str]) -> None:
         assert node in self.watch.nodes
@@ -70,8 +77,10 @@ async def listen(client: KubeClient, clock: FakeClock) -> Listen:
     return listen_one
 
 
-async def report(client: KubeClient, node: str, *unplugged: str) -> None:
-    await NodeReports(client, node).write(NodeReport("2026-11-21T12:00:00Z", node, unplugged=unplugged))
+async def report(client: KubeClient, node: str, *unplugged: str, refused: tuple[Refusal, ...] = ()) -> None:
+    await NodeReports(client, node).write(
+        NodeReport("2026-11-21T12:00:00Z", node, unplugged=unplugged, refused=refused)
+    )
 
 
 def _fail(_node: str, _interfaces: object) -> None:
@@ -116,6 +125,21 @@ class TestDelivery:
             assert "node reports: not listed within 0.05 s: " in caplog.text
             server.faults.rejections.clear()
             await listener.until_delivered(A)
+
+    async def test_refusals_are_delivered_as_they_are_now(self, client: KubeClient, listen: Listen) -> None:
+        refusal = Refusal(("d", "p", "n"), 5, "node-route", "no route", "10.7.0.0/24", connected=True)
+        await report(client, "node-1", refused=(refusal,))
+        async with listen() as listener:
+            assert listener.refused == {"node-1": (refusal,)}
+            await report(client, "node-1")
+            await listener.until(lambda: listener.refused == {"node-1": ()})
+
+    async def test_a_deleted_report_refuses_nothing(self, client: KubeClient, listen: Listen) -> None:
+        refusal = Refusal(("d", "p", "n"), 5, "equal-vni", "not connected")
+        await report(client, "node-1", refused=(refusal,))
+        async with listen() as listener:
+            await client.delete(CONTRAIL_NODES, "node-1")
+            await listener.until(lambda: listener.refused == {"node-1": ()})
 
     async def test_an_empty_report_is_not_delivered(self, client: KubeClient, listen: Listen) -> None:
         await report(client, "node-1")

@@ -1,0 +1,84 @@
+"""Events about networks that nodes do not connect, and subnets to which they have no route."""
+
+from contrail_config.objects import FqName, Refusal, Subnet, VirtualNetwork, network_uuid
+from manager.controller.refusal_reporter import MAX_NODES
+from tests.support.pods import make_nad, make_namespace
+from tests.support.running_manager import RunningManager
+
+NAD = make_nad("net-a", cidr="10.7.0.0/24")
+NAME = ("default-domain", f"k8s-{NAD.namespace}", "k8s-net-a-pod-network")
+MESSAGE = "network a: ip_fabric_forwarding: no route to 10.7.0.0/24: it overlaps the node's route to 10.0.0.0/8"
+
+
+def refused(
+    network: FqName = NAME, *, reason: str = "node-route", message: str = MESSAGE, subnet: str = "10.7.0.0/24"
+) -> Refusal:
+    return Refusal(network, 5, reason, message, subnet, connected=True)
+
+
+async def report(running: RunningManager, node: str, *refusals: Refusal) -> None:
+    running.manager.refused(node, refusals)
+    await running.idle()
+
+
+async def test_the_nad_gets_an_event_that_names_node_network_subnet_and_route(running: RunningManager) -> None:
+    await running.send_list(NAD)
+    await report(running, "worker-1", refused())
+    assert (await running.events_on(NAD))[1:] == [("SubnetRefused", f"node worker-1: {MESSAGE}")]
+
+
+async def test_a_network_that_is_not_connected_has_an_event_of_its_own(running: RunningManager) -> None:
+    await running.send_list(NAD)
+    await report(running, "worker-1", Refusal(NAME, 5, "equal-vni", "network a: not connected"))
+    assert (await running.events_on(NAD))[1:] == [("NetworkNotConnected", "node worker-1: network a: not connected")]
+
+
+async def test_a_refusal_has_one_event_however_often_it_is_reported_until_it_ends(running: RunningManager) -> None:
+    await running.send_list(NAD)
+    await report(running, "worker-1", refused())
+    await report(running, "worker-1", refused())
+    await report(running, "worker-1", refused(message="it overlaps another route now"))
+    assert len(await running.reasons(NAD)) == 2
+    await report(running, "worker-1")
+    await report(running, "worker-1", refused(message="again"))
+    assert (await running.events_on(NAD))[2:] == [("SubnetRefused", "node worker-1: again")]
+
+
+async def test_each_subnet_and_reason_has_an_event(running: RunningManager) -> None:
+    await running.send_list(NAD)
+    await report(running, "worker-1", refused(), refused(subnet="fd07::/64", message="other"))
+    await report(running, "worker-1", refused(reason="not-allowed", message="third"), refused(message="as before"))
+    messages = [message for _, message in (await running.events_on(NAD))[1:]]
+    assert messages == [f"node worker-1: {text}" for text in (MESSAGE, "other", "third")]
+
+
+async def test_of_many_nodes_only_the_first_ones_are_named(running: RunningManager) -> None:
+    await running.send_list(NAD)
+    for number in range(MAX_NODES + 3):
+        await report(running, f"worker-{number}", refused())
+    assert len(await running.reasons(NAD)) == 1 + MAX_NODES
+
+
+async def test_a_refusal_of_a_network_that_is_not_known_yet_is_reported_later(running: RunningManager) -> None:
+    await running.send_list()
+    await report(running, "worker-1", refused())
+    await running.apply(NAD)
+    await report(running, "worker-1", refused())
+    assert (await running.reasons(NAD))[1:] == ["SubnetRefused"]
+
+
+async def test_an_isolated_namespace_gets_the_event_of_its_network(running: RunningManager) -> None:
+    await running.send_list(make_namespace("blue", isolation="true"))
+    await report(running, "worker-1", refused(("default-domain", "k8s-blue", "k8s-blue-pod-network")))
+    (event,) = await running.store.events(kind="Namespace", name="blue")
+    assert (event.reason, event.message) == ("SubnetRefused", f"node worker-1: {MESSAGE}")
+
+
+async def test_a_network_of_somebody_else_gets_the_event_itself(running: RunningManager) -> None:
+    name = ("default-domain", "k8s-shop", "their-own")
+    await running.store.put_network(VirtualNetwork(name, network_uuid(name), (Subnet("10.9.0.0/24", None),)))
+    await running.send_list()
+    await running.catch_up()
+    await report(running, "worker-1", refused(name))
+    (event,) = await running.store.events(kind="VirtualNetwork", name=network_uuid(name))
+    assert event.reason == "SubnetRefused"
