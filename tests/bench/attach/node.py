@@ -112,7 +112,9 @@ def bench_nodes(against: Path | None = None) -> Iterator[list[BenchNode]]:
     with ExitStack() as stack:
         namespace = stack.enter_context(_namespace())
         managed = [
-            (checkout, stack.enter_context(_managed_folder(checkout))) for checkout in (ROOT, against) if checkout
+            (checkout, stack.enter_context(_managed_folder(checkout, *_no_datapath(checkout))))
+            for checkout in (ROOT, against)
+            if checkout
         ]
         stack.enter_context(namespace.inside())
         yield [stack.enter_context(_daemon(namespace, checkout, folder)) for checkout, folder in managed]
@@ -188,7 +190,7 @@ def _managed_folder(checkout: Path, *options: str) -> Iterator[Path]:
         (manifests / "all.yaml").write_text(yaml.safe_dump_all(_manifests()))
         listen = f"127.0.0.1:{free_port()}"
         command = [_executable(checkout, "contrail-manager"), "--embedded", "--listen", listen]
-        command += ["--manifests", str(manifests), "--data-dir", str(folder / "data"), "--datapath", "none", *options]
+        command += ["--manifests", str(manifests), "--data-dir", str(folder / "data"), *options]
         with (folder / "manager.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
             try:
                 ready = sum(number for kind, number in PODS.items() if kind != "never")
@@ -196,6 +198,12 @@ def _managed_folder(checkout: Path, *options: str) -> Iterator[Path]:
                 yield folder
             finally:
                 process.terminate()
+
+
+def _no_datapath(checkout: Path) -> list[str]:
+    """Options that keep the manager from connecting ports; one of before it could needs none."""
+    usage = subprocess.check_output([_executable(checkout, "contrail-manager"), "--help"], text=True)
+    return ["--datapath", "none"] if "--datapath" in usage else []
 
 
 def _executable(checkout: Path, name: str) -> str:
