@@ -1,52 +1,19 @@
 """Networks that span nodes: pods on several nodes, as namespaces joined by a fabric."""
 
-import re
 import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from cni_contrail.datapath.desired import Network, RemoteBlock, RemoteEndpoint, Underlay
+from cni_contrail.datapath.desired import RemoteBlock, Underlay
 from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS
 from cni_contrail.datapath.purge import purge
 from cni_contrail.datapath.tunnel_names import BRIDGED
+from tests.cni_contrail.datapath.tunnels.conftest import BLUE, RED, Pair, connected, pair_of
 from tests.support import frames
 from tests.support.echo import reaches
-from tests.support.echo_stream import EchoStream
 from tests.support.frames import PacketSocket
-from tests.support.node_fabric import GATEWAYS, MTU, PORT, Capture, Cluster, FabricPod, cluster_of
-
-RED, BLUE = 5_100_001, 5_100_002
-Pair = tuple[FabricPod, FabricPod]
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    """Two nodes."""
-    with cluster_of(2) as found:
-        yield found
-
-
-@pytest.fixture
-def pair(cluster: Cluster) -> Pair:
-    """Two pods of one network, on both nodes."""
-    return pair_of(cluster)
-
-
-def pair_of(cluster: Cluster) -> Pair:
-    pods = cluster.add_pod(cluster.nodes[0], RED, 2), cluster.add_pod(cluster.nodes[1], RED, 3)
-    cluster.sync()
-    return pods
-
-
-def connected(pair: Pair) -> None:
-    """Fails unless both pods reach each other in both families."""
-    first, second = pair
-    for address in second.port.addresses:
-        assert reaches(first.namespace, address), address
-    for address in first.port.addresses:
-        assert reaches(second.namespace, address), address
+from tests.support.node_fabric import GATEWAYS, MTU, PORT, Capture, Cluster, cluster_of
 
 
 def test_pods_of_a_network_reach_each_other_across_nodes(pair: Pair) -> None:
@@ -122,13 +89,6 @@ def test_unknown_macs_and_broadcast_put_no_frame_on_the_fabric(cluster: Cluster,
         assert capture.tunnelled() == []
 
 
-def test_nothing_is_changed_where_all_is_as_desired(cluster: Cluster, pair: Pair) -> None:
-    assert pair
-    cluster.let_removals_begin()
-    for outcome in cluster.sync():
-        assert set(outcome.changes.values()) == {0}
-
-
 def test_without_tunnel_addresses_a_network_is_what_it_was(cluster: Cluster) -> None:
     node = cluster.nodes[0]
     cluster.add_pod(node, RED, 2)
@@ -155,231 +115,6 @@ def test_tunnels_stay_as_they_are_until_it_is_known_that_there_are_none(cluster:
         assert "vx0" not in everything
         assert all(pod.port.mac not in everything for pod in pair if pod.node is not node)
         assert node.run("nft", "list", "ruleset") == ""
-
-
-DAMAGE = [
-    ["ip", "link", "delete", "vx0"],
-    ["ip", "link", "set", "vx0", "down"],
-    ["ip", "link", "set", "vx0", "nomaster"],
-    ["ip", "link", "set", "vx0", "mtu", "1300"],
-    ["ip", "link", "set", "vx0", "address", "02:00:00:00:00:99"],
-    ["ip", "link", "set", "vx0", "type", "vxlan", "learning"],
-    ["bridge", "link", "set", "dev", "vx0", "learning", "on"],
-    ["bridge", "link", "set", "dev", "vx0", "flood", "on"],
-    ["bridge", "link", "set", "dev", "vx0", "mcast_flood", "on"],
-    ["bridge", "link", "set", "dev", "vx0", "bcast_flood", "on"],
-    ["bridge", "link", "set", "dev", "vx0", "neigh_suppress", "off"],
-    ["bridge", "fdb", "delete", "02:00:00:00:00:03", "dev", "vx0", "self"],
-    ["bridge", "fdb", "delete", "02:00:00:00:00:03", "dev", "vx0", "master"],
-    ["bridge", "fdb", "replace", "02:00:00:00:00:03", "dev", "vx0", "dst", "192.0.2.77", "self", "static"],
-    ["bridge", "fdb", "replace", "02:00:00:00:00:03", "dev", "tap2", "master", "static"],
-    ["ip", "neighbour", "delete", "10.7.0.3", "dev", "br0"],
-    ["ip", "neighbour", "replace", "fd07::3", "lladdr", "02:00:00:00:00:99", "dev", "br0"],
-    ["ip", "link", "delete", "br0"],
-    ["nft", "flush", "ruleset"],
-]
-
-
-@pytest.mark.parametrize("damage", DAMAGE, ids=" ".join)
-def test_what_was_changed_by_hand_is_repaired(cluster: Cluster, pair: Pair, damage: list[str]) -> None:
-    node = pair[0].node
-    cluster.let_removals_begin()
-    before = objects(cluster)
-    node.networks.run(RED, *damage)
-    assert cluster.sync()[0].changes[RED] > 0
-    assert cluster.sync()[0].changes[RED] == 0
-    connected(pair)
-    assert objects(cluster) == before
-
-
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        ["id", str(RED), "local", "192.0.2.1", "dstport", "4790", "nolearning"],
-        ["id", str(BLUE), "local", "192.0.2.1", "dstport", "4789", "nolearning"],
-        ["id", str(RED), "local", "2001:db8::1", "dstport", "4789", "nolearning"],
-        ["id", str(RED), "local", "192.0.2.1", "dstport", "4789", "nolearning", "noudpcsum"],
-    ],
-    ids=["port", "VNI", "family", "checksums"],
-)
-def test_a_tunnel_that_cannot_be_changed_is_replaced(cluster: Cluster, pair: Pair, attributes: list[str]) -> None:
-    node = pair[0].node
-    before = objects(cluster)
-    node.networks.run(RED, "ip", "link", "delete", "vx0")
-    node.run("ip", "link", "add", "vx0", "type", "vxlan", *attributes)
-    node.run("ip", "link", "set", "vx0", "netns", str(node.networks.namespaces.path(RED)))
-    cluster.sync()
-    connected(pair)
-    assert objects(cluster) == before
-
-
-def test_a_tunnel_whose_packets_stay_in_the_namespace_is_replaced(cluster: Cluster, pair: Pair) -> None:
-    node = pair[0].node
-    node.networks.run(RED, "ip", "link", "delete", "vx0")
-    options = ("id", str(RED), "local", "192.0.2.1", "dstport", "4789", "nolearning")
-    node.networks.run(RED, "ip", "link", "add", "vx0", "type", "vxlan", *options)
-    cluster.sync()
-    connected(pair)
-
-
-def test_what_was_added_by_hand_is_removed(cluster: Cluster, pair: Pair) -> None:
-    cluster.let_removals_begin()
-    before = objects(cluster)
-    run = pair[0].node.networks.run
-    run(RED, "bridge", "fdb", "add", "02:00:00:00:00:77", "dev", "vx0", "dst", "192.0.2.2", "self", "master", "static")
-    run(RED, "ip", "neighbour", "add", "10.7.0.77", "lladdr", "02:00:00:00:00:77", "nud", "permanent", "dev", "br0")
-    assert cluster.sync()[0].changes[RED] == 3
-    assert objects(cluster) == before
-
-
-def test_a_changed_tunnel_address_is_followed(cluster: Cluster, pair: Pair) -> None:
-    node = pair[0].node
-    before = node.networks.run(RED, "ip", "-o", "link", "show", "vx0").split(":")[0]
-    node.namespace.ip("address", "delete", f"{node.tunnel}/24", "dev", "eth0")
-    node.namespace.ip("address", "add", "192.0.2.101/24", "dev", "eth0")
-    node.addresses = ("192.0.2.101", *node.addresses[1:])
-    cluster.sync()
-    connected(pair)
-    with Capture(cluster, node) as capture:
-        capture.tunnelled()
-        assert reaches(pair[0].namespace, pair[1].ipv4)
-        assert all(socket.inet_aton("192.0.2.101") in frame[:34] for frame in capture.tunnelled())
-    assert node.networks.run(RED, "ip", "-o", "link", "show", "vx0").split(":")[0] == before
-
-
-def test_a_changed_tunnel_address_is_followed_while_the_node_keeps_the_old_one(cluster: Cluster, pair: Pair) -> None:
-    node = pair[0].node
-    assert reaches(pair[0].namespace, pair[1].ipv4)
-    node.namespace.ip("address", "add", "192.0.2.101/24", "dev", "eth0")
-    node.addresses = ("192.0.2.101", *node.addresses[1:])
-    cluster.sync()
-    with Capture(cluster, node) as capture:
-        capture.tunnelled()
-        assert reaches(pair[0].namespace, pair[1].ipv4)
-        assert all(socket.inet_aton("192.0.2.101") in frame[:34] for frame in capture.tunnelled())
-
-
-def test_a_stale_endpoint_is_removed_only_when_the_list_has_been_complete_for_a_while(
-    cluster: Cluster, pair: Pair
-) -> None:
-    first, second = pair
-    node = first.node
-    cluster.let_removals_begin()
-    cluster.remove_pod(second)
-    incomplete = cluster.network(node, RED)._replace(is_complete=False)
-    complete = incomplete._replace(is_complete=True)
-    everything = node.networks.run(RED, "ip", "neighbour") + node.networks.run(RED, "bridge", "fdb")
-    for network, waits in ((incomplete, 2 * STALE_SECONDS), (complete, STALE_SECONDS - 1)):
-        assert node.reconcile([network], cluster.underlay(node)).changes[RED] == 0
-        cluster.clock.advance(waits)
-    assert node.reconciler.has_stale
-    assert second.port.mac in everything
-    cluster.clock.advance(1)
-    node.reconcile([complete], cluster.underlay(node))
-    everything = node.networks.run(RED, "ip", "neighbour") + node.networks.run(RED, "bridge", "fdb")
-    assert second.port.mac not in everything
-    assert second.ipv4 not in everything
-    assert not node.reconciler.has_stale
-
-
-def test_an_endpoint_moves_between_nodes_without_loss_beyond_the_move(cluster: Cluster, pair: Pair) -> None:
-    third = cluster.add_node()
-    cluster.let_removals_begin()
-    observer, moving = pair
-    other = cluster.add_pod(cluster.nodes[1], RED, 4)
-    cluster.sync()
-    stream, untouched = EchoStream(observer.namespace, moving.ipv4), EchoStream(observer.namespace, other.ipv4)
-    with stream.running(), untouched.running():
-        for _ in range(2):
-            for node in (third, cluster.nodes[1]):
-                successor = cluster.add_pod(node, RED, 3)
-                cluster.pods.remove(moving)
-                cluster.sync()
-                assert reaches(observer.namespace, successor.ipv4)
-                assert reaches(observer.namespace, successor.ipv6)
-                moving.node.networks.run(RED, "ip", "link", "delete", moving.port.link)
-                moving = successor
-    assert untouched.lost() == 0, untouched.gaps()
-    assert stream.lost() < stream.sent / 2, stream.gaps()
-
-
-def test_an_endpoint_moves_to_this_node_and_away_again(cluster: Cluster, pair: Pair) -> None:
-    observer, moving = pair
-    here = cluster.add_pod(observer.node, RED, 3)
-    cluster.sync()  # the other node still claims it
-    assert reaches(observer.namespace, here.ipv4)
-    cluster.remove_pod(moving)
-    cluster.sync()
-    assert reaches(observer.namespace, here.ipv6)
-    cluster.remove_pod(here)
-    again = cluster.add_pod(cluster.nodes[1], RED, 3)
-    cluster.sync()
-    connected((observer, again))
-
-
-def test_a_port_that_an_add_is_creating_keeps_what_another_node_claims(cluster: Cluster, pair: Pair) -> None:
-    observer, moving = pair
-    node = observer.node
-    here = cluster.add_pod(node, RED, 3)
-    cluster.remove_pod(moving)
-    cluster.sync()
-    assert reaches(observer.namespace, here.ipv4)
-    stale = cluster.network(node, RED)
-    claim = RemoteEndpoint(here.port.mac, here.port.addresses, cluster.nodes[1].tunnel)
-    stale = stale._replace(ports=(observer.port,), remotes=(claim,))
-    assert node.reconcile([stale], cluster.underlay(node)).changes[RED] == 0
-    assert reaches(observer.namespace, here.ipv4)
-
-
-def test_a_resync_of_2000_endpoints_loses_no_packet(cluster: Cluster, pair: Pair) -> None:
-    observer, other = pair
-    node = observer.node
-    network = cluster.network(node, RED)
-
-    def with_endpoints(tunnel: str) -> Network:
-        endpoints = (
-            RemoteEndpoint(
-                f"02:00:00:01:{number >> 8:02x}:{number & 255:02x}",
-                (f"10.7.{1 + number // 250}.{1 + number % 250}", f"fd07::1:{number:x}"),
-                tunnel,
-            )
-            for number in range(2000)
-        )
-        return network._replace(remotes=(*network.remotes, *endpoints))
-
-    node.reconcile([with_endpoints("192.0.2.2")], cluster.underlay(node))
-    cluster.clock.advance(STALE_SECONDS)
-    stream = EchoStream(observer.namespace, other.ipv4)
-    with stream.running():
-        for tunnel in ("192.0.2.3", "192.0.2.2"):
-            assert node.reconcile([with_endpoints(tunnel)], cluster.underlay(node)).changes[RED] == 2000
-            assert node.reconcile([with_endpoints(tunnel)], cluster.underlay(node)).changes[RED] == 0
-        assert node.reconcile([network], cluster.underlay(node)).changes[RED] >= 6000
-        assert node.reconcile([with_endpoints("192.0.2.2")], cluster.underlay(node)).changes[RED] >= 6000
-    assert stream.lost() == 0, stream.gaps()
-
-
-def test_a_network_that_is_removed_can_be_made_again_at_once(cluster: Cluster, pair: Pair) -> None:
-    first, second = pair
-    node = first.node
-    for pod in pair:
-        cluster.remove_pod(pod)
-    node.reconcile([], cluster.underlay(node))
-    cluster.clock.advance(STALE_SECONDS)
-    assert node.reconcile([], cluster.underlay(node)).removed == {RED}
-    cluster.add_pod(node, RED, 2)
-    cluster.add_pod(second.node, RED, 3)
-    cluster.sync()
-    connected((cluster.pods[0], cluster.pods[1]))
-
-
-def test_a_namespace_that_was_deleted_by_hand_is_made_again_with_its_tunnel(cluster: Cluster, pair: Pair) -> None:
-    node = pair[0].node
-    node.networks.namespaces.delete(RED)
-    cluster.pods.remove(pair[0])
-    successor = cluster.add_pod(node, RED, 2)
-    cluster.sync()
-    connected((successor, pair[1]))
 
 
 def test_a_vni_that_another_link_has_is_a_problem_of_its_network_which_works_on_its_node(cluster: Cluster) -> None:
@@ -477,21 +212,3 @@ def test_a_purge_leaves_nothing(cluster: Cluster, pair: Pair) -> None:
     assert not purged.problems
     assert node.run("nft", "list", "ruleset") == ""
     assert node.networks.namespaces.existing() == set()
-
-
-def objects(cluster: Cluster) -> list[str]:
-    """Everything in a network's namespace on all nodes, without indexes of links."""
-    commands = (
-        ("ip", "-o", "-d", "link", "show", "dev", "vx0"),
-        ("ip", "-o", "address", "show", "dev", "br0"),
-        ("bridge", "-d", "link", "show", "dev", "vx0"),
-        ("bridge", "fdb", "show", "dev", "vx0"),
-        ("ip", "neighbour", "show", "nud", "permanent"),
-    )
-    lines = [
-        f"{node.number}: {line}"
-        for node in cluster.nodes
-        for command in commands
-        for line in node.networks.run(RED, *command).splitlines()
-    ]
-    return sorted(re.sub(r"@\w+|\b\d+: (?=\w)|bridge_slave .*", "", line) for line in lines)
