@@ -11,7 +11,7 @@ A network whose nodes route by block (`VirtualNetwork.has_node_blocks`) prefers,
 4. any new block. So no network is exhausted while it has a free address, however few blocks it has for its nodes.
 
 In such a network the lowest usable address of each block is not allocated: it is for the node itself, which sends with
-it to pods on other nodes. Blocks with few usable addresses, of small subnets, have none to spare.
+it to pods on other nodes. A network of few blocks has none to spare: there, pods get every address.
 
 Any other network uses all existing blocks before a new one.
 
@@ -33,8 +33,8 @@ from contrail_config.objects import Subnet
 _SPARE: Final = SIZE // 4
 """Free addresses of a block that are worth a write of it."""
 
-_SPARES_ONE: Final = 16
-"""Usable addresses of a block from which on one of them is the node's."""
+_SPARES_ADDRESSES: Final = 16
+"""Possible blocks of a network from which on one address of each is its node's."""
 
 _EVERY: Final = (1 << SIZE) - 1
 
@@ -51,15 +51,15 @@ class _BlockState(NamedTuple):
 class BlockPool:
     """Blocks of one family of a network, numbered by their first address divided by `SIZE`.
 
-    `for_nodes`: one address of each block is the node's.
+    `for_nodes`: one address of each block is the node's, if there are blocks enough.
 
     Raises ValueError for a subnet that is malformed or overlaps another one.
     """
 
     def __init__(self, subnets: Sequence[Subnet], *, family: int, for_nodes: bool = False) -> None:
-        self._for_nodes = for_nodes
         self._subnets = SubnetTable(subnets, family=family)
         self._possible = sum(_possible_blocks(each) for each in self._subnets)
+        self._has_node_addresses = for_nodes and self._possible >= _SPARES_ADDRESSES
         self._reserved = _reserved_bits(self._subnets)
         self._blocks: dict[int, _BlockState] = {}
         self._all = _Group()
@@ -98,9 +98,7 @@ class BlockPool:
     def node_address(self, first: int) -> int | None:
         """Returns the address of the node in its block that begins with `first`; None if the block has none."""
         usable = self._allocatable(first // SIZE)
-        if not self._for_nodes or usable.bit_count() < _SPARES_ONE:
-            return None
-        return first + _lowest_bit(usable)
+        return first + _lowest_bit(usable) if usable and self._has_node_addresses else None
 
     def seal(self, block: Block) -> None:
         """Allocates no address of the block until it is unsealed, whatever its state."""
@@ -175,8 +173,8 @@ class BlockPool:
         return _BlockState(block.node, before.usable, free, start)
 
     def _usable(self, number: int) -> int:
-        own = self.node_address(number * SIZE)
-        return self._allocatable(number) & ~(0 if own is None else 1 << own % SIZE)
+        usable = self._allocatable(number)
+        return usable & (usable - 1) if self._has_node_addresses else usable  # all but the lowest one
 
     def _allocatable(self, number: int) -> int:
         first, last = number * SIZE, number * SIZE + SIZE - 1

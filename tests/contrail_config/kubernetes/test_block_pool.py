@@ -164,7 +164,7 @@ def test_a_pool_of_the_family_without_subnets_has_no_address() -> None:
 
 
 def test_the_lowest_usable_address_of_each_block_is_for_its_node() -> None:
-    subnet = Subnet(cidr="10.0.0.0/25", gateway="10.0.0.1", excluded=("10.0.0.64",))
+    subnet = Subnet(cidr="10.0.0.0/22", gateway="10.0.0.1", excluded=("10.0.0.64",))
     pool = BlockPool([subnet], family=4, for_nodes=True)
     first = parse_address("10.0.0.0", family=4)
     assert [pool.node_address(first + start) for start in (0, 64)] == [first + 2, first + 65]
@@ -173,13 +173,13 @@ def test_the_lowest_usable_address_of_each_block_is_for_its_node() -> None:
     assert pool.unusable_reason(first + 66) is None
 
 
-def test_blocks_with_few_addresses_have_none_for_nodes() -> None:
-    pool = BlockPool([Subnet(cidr="10.0.0.0/28", gateway="10.0.0.1")], family=4, for_nodes=True)
+def test_networks_of_few_blocks_have_no_addresses_for_nodes() -> None:
+    pool = BlockPool([Subnet(cidr="10.0.0.0/23", gateway="10.0.0.1")], family=4, for_nodes=True)
     first = parse_address("10.0.0.0", family=4)
     assert pool.node_address(first) is None
     assert pool.next_free("a") == first + 2
 
 
 def test_blocks_that_belong_to_no_node_have_none_for_nodes() -> None:
-    pool = BlockPool([Subnet(cidr="10.0.0.0/24", gateway="10.0.0.1")], family=4)
+    pool = BlockPool([Subnet(cidr="10.0.0.0/20", gateway="10.0.0.1")], family=4)
     assert pool.node_address(parse_address("10.0.0.64", family=4)) is None

@@ -37,8 +37,8 @@ def borrowers(server: FakeApiServer) -> dict[str, str]:
 async def test_blocks_state_their_node(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
-    assert await allocate_one(manager, network, node="a") == "10.1.0.3"
-    assert await allocate_one(manager, network, node="b") == "10.1.0.65"
+    assert await allocate_one(manager, network, node="a") == "10.1.0.2"
+    assert await allocate_one(manager, network, node="b") == "10.1.0.64"
     assert nodes(server) == {"10.1.0.0": "a", "10.1.0.64": "b"}
     assert borrowers(server) == {}
 
@@ -72,11 +72,12 @@ async def test_another_manager_uses_the_blocks_of_each_node(
     before = borrowers(server)
     assert set(before.values()) == {"e"}
     second = await open_manager()
-    assert await allocate_one(second, network, node="c") == "10.1.0.130"
+    assert await allocate_one(second, network, node="c") == "10.1.0.129"
     assert borrowers(server) == before
 
 
-async def test_the_address_of_a_node_is_given_to_no_pod(manager: KubernetesStore, network: VirtualNetwork) -> None:
+async def test_the_address_of_a_node_is_given_to_no_pod(manager: KubernetesStore) -> None:
+    network = await manager.put_network(make_network("pods", "10.1.0.0/22", forwarding_mode=ForwardingMode.L3))
     with pytest.raises(AddressUnavailableError, match="the address of the node"):
         await allocate_one(manager, network, node="a", address="10.1.0.64")
 
@@ -90,7 +91,7 @@ async def test_an_empty_block_goes_to_the_next_node_that_needs_one(
         await allocate_one(manager, network, node=node)
     await manager.release([owner], hold=5)
     clock.advance(5)
-    assert await allocate_one(manager, network, node="e") == "10.1.0.4"
+    assert await allocate_one(manager, network, node="e") == "10.1.0.3"
     assert nodes(server)["10.1.0.0"] == "e"
     assert borrowers(server) == {}
     clock.advance(CLEANUP_DELAY)
@@ -102,7 +103,7 @@ async def test_an_empty_block_goes_to_the_next_node_that_needs_one(
 async def test_an_owner_without_a_valid_node_gets_an_address_of_a_block_without_a_node(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, node: str | None
 ) -> None:
-    assert await allocate_one(manager, network, node=node) == "10.1.0.3"
+    assert await allocate_one(manager, network, node=node) == "10.1.0.2"
     assert nodes(server) == {"10.1.0.0": None}
     assert len(block_entries(server.storage.objects(BLOCK_KIND).values())) == 1
 
