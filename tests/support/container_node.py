@@ -143,7 +143,8 @@ class DesiredNetworks:
         network: dict[str, Any] = {"mtu": 1400, "gateways": ["10.1.1.1/24"], "ports": []}
         network |= {"snat": False, "forwarding": False, "remotes": tunnel.pop("remotes", [])}
         networks = [network | {"vni": vni} for vni in self._networks]
-        return {"version": str(self._version), "networks": networks, "routed": [], "masquerade": None, **tunnel}
+        node = {"routed": [], "masquerade": None, "fabric-subnets": []}
+        return {"version": str(self._version), "networks": networks, **node, **tunnel}
 
     def _reported(self) -> bool:
         return bool(self.reports) and self.reports[-1]["version"] == str(self._version)

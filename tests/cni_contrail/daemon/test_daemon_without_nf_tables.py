@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent_api.datapath.kind import Datapath
@@ -24,9 +25,8 @@ MISSING = "kernel module nf_tables is missing: open a netlink socket: Protocol n
 
 @pytest.fixture
 async def served(store: SqliteStore, tmp_path: Path) -> AsyncIterator[ServedAgent]:
-    await store.put_virtual_machine(
-        make_virtual_machine("web", uid=UID, interfaces=(pod_interface(UID), left_interface(UID, 1)))
-    )
+    left = msgspec.structs.replace(left_interface(UID, 1), vni=5_100_001)
+    await store.put_virtual_machine(make_virtual_machine("web", uid=UID, interfaces=(pod_interface(UID), left)))
     async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as served:
         yield served
 
