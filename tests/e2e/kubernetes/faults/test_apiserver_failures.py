@@ -90,5 +90,5 @@ async def test_the_next_manager_starts_from_scratch_after_etcd_was_emptied(
     assert "Traceback" not in manager.log.read_text()
     again = Managers(Cluster(cluster.server), tmp_path / "again")
     await asyncio.to_thread(again.lead)
-    assert len(cluster.definitions()) == 5
+    assert len(cluster.definitions()) == 6
     again.kill_all()
