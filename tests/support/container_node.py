@@ -143,7 +143,7 @@ class DesiredNetworks:
         network: dict[str, Any] = {"mtu": 1400, "gateways": ["10.1.1.1/24"], "ports": []}
         network |= {"snat": False, "forwarding": False, "remotes": tunnel.pop("remotes", [])}
         networks = [network | {"vni": vni} for vni in self._networks]
-        node = {"routed": [], "masquerade": None, "fabric-subnets": []}
+        node: dict[str, Any] = {"routed": [], "masquerade": None, "fabric-subnets": []}
         return {"version": str(self._version), "networks": networks, **node, **tunnel}
 
     def _reported(self) -> bool:

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,13 +87,13 @@ class NodeDaemon:
 class DatapathNode:
     """The node, with one network `blue`; the calling thread is in its network namespace. See `datapath_node`."""
 
-    def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, configuration: Mapping[str, Any], options: Sequence[str]) -> None:
         self.networks = NodeNetworks(folder / "networks")
         within = str(self.networks.folder)
         file = folder / "manager.yaml"
         file.write_text(json.dumps(configuration))  # JSON is YAML
-        options = ("--config", str(file), "--datapath", "linux", "--netns-dir", within)
-        self.manager = EmbeddedProcess(folder, options=options)
+        own = ("--config", str(file), "--datapath", "linux", "--netns-dir", within)
+        self.manager = EmbeddedProcess(folder, options=[*own, *options])
         self._state = folder / "state"
         settings = {"agent-socket": str(self.manager.socket), "state-dir": str(self._state), "netns-dir": within}
         self.daemon = NodeDaemon(folder, settings)
@@ -183,17 +183,19 @@ def _addresses(sandbox: Netns) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def datapath_node(configuration: Mapping[str, Any] = _NO_CONFIGURATION) -> Iterator[DatapathNode]:
+def datapath_node(
+    configuration: Mapping[str, Any] = _NO_CONFIGURATION, *, options: Sequence[str] = ()
+) -> Iterator[DatapathNode]:
     """Runs the node in a network namespace of its own, in which the calling thread is meanwhile.
 
-    `configuration` is that of the manager.
+    `configuration` is that of the manager, `options` are further ones of its command line.
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
         namespace = Netns("node")
         stack.callback(namespace.delete)
         stack.enter_context(namespace.inside())
-        node = DatapathNode(folder, configuration)
+        node = DatapathNode(folder, configuration, options)
         stack.callback(idle_connections.close)  # of `report`
         stack.callback(node.close)
         node.start()

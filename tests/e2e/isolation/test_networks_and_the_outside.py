@@ -25,7 +25,7 @@ _TIMEOUT = 10.0  # seconds
 
 @pytest.fixture
 def node() -> Iterator[DatapathNode]:
-    with datapath_node() as running:
+    with datapath_node(options=["--fabric-subnets", ",".join(SUBNETS)]) as running:
         yield running
 
 
