@@ -21,6 +21,7 @@ from tests.support.cluster_objects import NODES
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
+from tests.support.recorded_reflector import eventually
 from tests.support.stored_objects import BLOCK_KIND
 from tests.support.virtual_networks import make_network, start_pod
 
@@ -45,7 +46,7 @@ async def open_writer(client: KubeClient, server: FakeApiServer, clock: FakeCloc
         await store.recover_virtual_machines()
         task = asyncio.create_task(store.maintain_slices())
         try:
-            await until(lambda: store.slices.writer.problem is None)
+            await eventually(lambda: store.slices.writer.problem is None)
             yield store
         finally:
             task.cancel()
@@ -69,6 +70,12 @@ async def blue(manager: KubernetesStore) -> VirtualNetwork:
 @pytest.fixture
 async def pods(manager: KubernetesStore) -> VirtualNetwork:
     return await manager.put_network(make_network("pods", "10.2.0.0/24", forwarding_mode=ForwardingMode.L3))
+
+
+@pytest.fixture
+async def large(manager: KubernetesStore) -> VirtualNetwork:
+    """With blocks enough for an address of each node."""
+    return await manager.put_network(make_network("large", "10.3.0.0/20", forwarding_mode=ForwardingMode.L3))
 
 
 def put_node(server: FakeApiServer, name: str, address: str, **annotations: str) -> None:
@@ -98,15 +105,9 @@ def writes(server: FakeApiServer) -> list[str]:
     return [request for request in server.requests if request in {f"{verb} networkslices" for verb in verbs}]
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not holds():  # noqa: ASYNC110 - the server's storage has no event
-            await asyncio.sleep(0.005)
-
-
 async def settled(store: KubernetesStore) -> None:
     """Returns when the slices were compared with all that the server has sent."""
-    await until(lambda: len(store.slices.writer.queue) == 0)
+    await eventually(lambda: len(store.slices.writer.queue) == 0)
 
 
 async def test_a_slice_is_written_with_the_virtual_machine_and_removed_with_the_last_one(
@@ -115,7 +116,7 @@ async def test_a_slice_is_written_with_the_virtual_machine_and_removed_with_the_
     first = await start_pod(manager, [blue], "one", node=A)
     second = await start_pod(manager, [blue], "two", node=A)
     await start_pod(manager, [blue], "three", node=B)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2", "10.1.0.3"], B: ["10.1.0.4"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2", "10.1.0.3"], B: ["10.1.0.4"]})
     item = server.storage.objects(SLICES)[network_bucket(blue.uuid), network_slice_name(blue.uuid, A)]
     assert item["spec"] | {"endpoints": 2} == {
         "networkUuid": blue.uuid,
@@ -128,7 +129,7 @@ async def test_a_slice_is_written_with_the_virtual_machine_and_removed_with_the_
     assert item["status"] == {"network": "blue", "tunnel": "192.0.2.1", "endpoints": 2, "blocks": ""}
     for each in (first, second):
         await manager.delete_virtual_machine(each.uuid)
-    await until(lambda: endpoints(server) == {B: ["10.1.0.4"]})
+    await eventually(lambda: endpoints(server) == {B: ["10.1.0.4"]})
 
 
 async def test_a_restart_rewrites_nothing_that_is_right(open_writer: OpenWriter, server: FakeApiServer) -> None:
@@ -137,7 +138,7 @@ async def test_a_restart_rewrites_nothing_that_is_right(open_writer: OpenWriter,
         pods = await store.put_network(make_network("pods", "10.2.0.0/24", forwarding_mode=ForwardingMode.L3))
         for name, node in (("one", A), ("two", B)):
             await start_pod(store, [pods, blue], name, node=node)
-        await until(lambda: len(stored(server)) == 4)
+        await eventually(lambda: len(stored(server)) == 4)
         await settled(store)
     before = len(writes(server))
     async with open_writer() as store:
@@ -152,7 +153,7 @@ async def test_what_a_killed_manager_did_not_write_is_written_by_the_next(
         blue = await store.put_network(make_network("blue", "10.1.0.0/24"))
         gone = await start_pod(store, [blue], "one", node=B)
         await start_pod(store, [blue], "two", node=A)
-        await until(lambda: set(endpoints(server)) == {A, B})
+        await eventually(lambda: set(endpoints(server)) == {A, B})
     killed = KubernetesStore(client, clock=clock, flush_interval=0.0, slices=True)  # before it writes a slice
     await killed.recover_virtual_machines()
     await start_pod(killed, [blue], "three", node=A)
@@ -160,24 +161,24 @@ async def test_what_a_killed_manager_did_not_write_is_written_by_the_next(
     await killed.close()
     assert {node: len(each) for node, each in endpoints(server).items()} == {A: 1, B: 1}
     async with open_writer():
-        await until(lambda: {node: len(each) for node, each in endpoints(server).items()} == {A: 2})
+        await eventually(lambda: {node: len(each) for node, each in endpoints(server).items()} == {A: 2})
 
 
 async def test_deleted_and_edited_slices_are_put_back(
     manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer, client: KubeClient
 ) -> None:
     await start_pod(manager, [blue], node=A)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
     bucket, name = network_bucket(blue.uuid), network_slice_name(blue.uuid, A)
     server.remove(SLICES, name, namespace=bucket)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
     await settled(manager)
     item = server.storage.objects(SLICES)[bucket, name]
     server.storage.put(SLICES, {**item, "spec": {**item["spec"], "tunnel": ["192.0.2.66"]}})
-    await until(lambda: stored(server)["blue", A]["tunnel"] == ["192.0.2.1"])
+    await eventually(lambda: stored(server)["blue", A]["tunnel"] == ["192.0.2.1"])
     item = server.storage.objects(SLICES)[bucket, name]
     server.storage.put(SLICES, {**item, "spec": {"networkUuid": "nonsense"}})
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
     await settled(manager)
     assert manager.invalid_objects() == []
 
@@ -188,7 +189,7 @@ async def test_slices_that_should_not_exist_are_deleted(
     foreign = network_slice_object(NetworkSlice(blue.uuid, "node-z", blue.fq_name, 3, tunnel=("192.0.2.66",)))
     await start_pod(manager, [blue], node=A)
     await client.create(NETWORK_SLICES, foreign, namespace=network_bucket(blue.uuid))
-    await until(lambda: set(endpoints(server)) == {A})
+    await eventually(lambda: set(endpoints(server)) == {A})
     assert server.storage.objects(SLICES).keys() == {(network_bucket(blue.uuid), network_slice_name(blue.uuid, A))}
 
 
@@ -197,7 +198,7 @@ async def test_objects_in_other_namespaces_are_left_alone(
 ) -> None:
     server.put(SLICES, "mine", namespace="default", spec={"networkUuid": "nonsense"})
     await start_pod(manager, [blue], node=A)
-    await until(lambda: len(server.storage.objects(SLICES)) == 2)
+    await eventually(lambda: len(server.storage.objects(SLICES)) == 2)
     await settled(manager)
     assert ("default", "mine") in server.storage.objects(SLICES)
     assert manager.invalid_objects() == []
@@ -207,11 +208,11 @@ async def test_fields_of_a_newer_release_are_preserved(
     manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer
 ) -> None:
     await start_pod(manager, [blue], "one", node=A)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
     item = server.storage.objects(SLICES)[network_bucket(blue.uuid), network_slice_name(blue.uuid, A)]
     server.storage.put(SLICES, {**item, "spec": {**item["spec"], "newer": 1}})
     await start_pod(manager, [blue], "two", node=A)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2", "10.1.0.3"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2", "10.1.0.3"]})
     assert stored(server)["blue", A]["newer"] == 1
 
 
@@ -220,36 +221,36 @@ async def test_addresses_of_nodes_are_followed(
 ) -> None:
     await start_pod(manager, [blue], "one", node=A)
     await start_pod(manager, [blue], "two", node="node-c")
-    await until(lambda: set(endpoints(server)) == {A})
+    await eventually(lambda: set(endpoints(server)) == {A})
     put_node(server, "node-c", "192.0.2.3")
-    await until(lambda: set(endpoints(server)) == {A, "node-c"})
+    await eventually(lambda: set(endpoints(server)) == {A, "node-c"})
     put_node(server, A, "192.0.2.9")
-    await until(lambda: stored(server)["blue", A]["tunnel"] == ["192.0.2.9"])
+    await eventually(lambda: stored(server)["blue", A]["tunnel"] == ["192.0.2.9"])
     put_node(server, A, "192.0.2.9", **{TUNNEL_ADDRESSES_KEY: "198.51.100.1"})
-    await until(lambda: stored(server)["blue", A]["tunnel"] == ["198.51.100.1"])
+    await eventually(lambda: stored(server)["blue", A]["tunnel"] == ["198.51.100.1"])
     server.remove(NODES, A, namespace="")
-    await until(lambda: set(endpoints(server)) == {"node-c"})
+    await eventually(lambda: set(endpoints(server)) == {"node-c"})
 
 
 async def test_pods_of_a_routed_network_cost_no_write_but_for_new_blocks(
-    manager: KubernetesStore, pods: VirtualNetwork, server: FakeApiServer, clock: FakeClock
+    manager: KubernetesStore, large: VirtualNetwork, server: FakeApiServer, clock: FakeClock
 ) -> None:
-    first = await start_pod(manager, [pods], "first", node=A)
-    await until(lambda: stored(server).get(("pods", A), {}).get("blocks") == ["10.2.0.0/26"])
-    assert stored(server)["pods", A]["nodeAddresses"] == ["10.2.0.2"]
+    first = await start_pod(manager, [large], "first", node=A)
+    await eventually(lambda: stored(server).get(("large", A), {}).get("blocks") == ["10.3.0.0/26"])
+    assert stored(server)["large", A]["nodeAddresses"] == ["10.3.0.2"]
     await settled(manager)
     before = len(writes(server))
     for number in range(20):
-        churned = await start_pod(manager, [pods], f"pod-{number}", node=A)
+        churned = await start_pod(manager, [large], f"pod-{number}", node=A)
         await manager.delete_virtual_machine(churned.uuid, hold=0.0)
     await manager.delete_virtual_machine(first.uuid, hold=0.0)
-    again = await start_pod(manager, [pods], "again", node=A)
+    again = await start_pod(manager, [large], "again", node=A)
     await settled(manager)
     assert writes(server)[before:] == []
     await manager.delete_virtual_machine(again.uuid, hold=0.0)
     clock.advance(CLEANUP_DELAY)
     await manager.address_owners()
-    await until(lambda: not server.storage.objects(BLOCK_KIND) and not stored(server))
+    await eventually(lambda: not server.storage.objects(BLOCK_KIND) and not stored(server))
 
 
 async def test_borrowed_addresses_of_a_routed_network_are_listed(
@@ -259,21 +260,21 @@ async def test_borrowed_addresses_of_a_routed_network_are_listed(
         await start_pod(manager, [pods], f"pod-{number}", node=f"other-{number}")
     borrower = await start_pod(manager, [pods], "borrower", node=A)
     (address,) = borrower.interfaces[0].addresses
-    await until(lambda: stored(server).get(("pods", A), {}).get("borrowed") == [address.address])
+    await eventually(lambda: stored(server).get(("pods", A), {}).get("borrowed") == [address.address])
     assert "blocks" not in stored(server)["pods", A]
     await manager.delete_virtual_machine(borrower.uuid)
-    await until(lambda: ("pods", A) not in stored(server))
+    await eventually(lambda: ("pods", A) not in stored(server))
 
 
 async def test_pods_that_come_while_a_slice_is_written_share_one_write(
     manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer
 ) -> None:
     await start_pod(manager, [blue], "first", node=A)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
     await settled(manager)
     before = len(writes(server))
     await asyncio.gather(*(start_pod(manager, [blue], f"pod-{number}", node=A) for number in range(20)))
-    await until(lambda: len(endpoints(server)[A]) == 21)
+    await eventually(lambda: len(endpoints(server)[A]) == 21)
     assert len(writes(server)) - before < 10
 
 
@@ -281,22 +282,22 @@ async def test_rejected_writes_of_slices_are_retried_and_fail_no_pod(
     manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer
 ) -> None:
     await start_pod(manager, [blue], "one", node=A)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
     server.faults.reject(403, verb="patch")
     await start_pod(manager, [blue], "two", node=A)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2", "10.1.0.3"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2", "10.1.0.3"]})
 
 
 async def test_a_virtual_machine_that_could_not_be_written_leaves_no_endpoint(
     manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer
 ) -> None:
     await start_pod(manager, [blue], "one", node=A)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
     server.faults.reject(403, verb="create")
     with pytest.raises(StoreUnavailableError):
         await start_pod(manager, [blue], "two", uid="aaaaaaaa-0000-4000-8000-000000000001", node=A)
     await manager.release(list(await manager.address_owners()), hold=0.0)
-    await until(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
 
 
 async def test_an_agent_sees_the_slices_of_the_networks_that_it_asks_for(
@@ -304,7 +305,7 @@ async def test_an_agent_sees_the_slices_of_the_networks_that_it_asks_for(
 ) -> None:
     red = await manager.put_network(make_network("red", "10.1.0.0/24"))
     await start_pod(manager, [blue, red], "one", node=A)
-    await until(lambda: len(stored(server)) == 2)
+    await eventually(lambda: len(stored(server)) == 2)
     reader = KubernetesStore(client)
     async with asyncio.timeout(DEADLINE), reader.watch_slices([blue.uuid]) as changes:
         added, synced = await anext(changes), await anext(changes)
@@ -326,7 +327,7 @@ async def test_readers_skip_and_report_invalid_slices(
 ) -> None:
     reader = KubernetesStore(client)
     await start_pod(manager, [blue], "one", node=A)
-    await until(lambda: len(stored(server)) == 1)
+    await eventually(lambda: len(stored(server)) == 1)
     item = server.storage.objects(SLICES)[network_bucket(blue.uuid), network_slice_name(blue.uuid, A)]
     await manager.close()
     server.storage.put(SLICES, {**item, "spec": {**item["spec"], "tunnel": ["127.0.0.1"]}})
