@@ -65,10 +65,11 @@ class Daemon:
             self._maintenance.start()
             self._follow_datapath(log)
             self._workers.start()
-            receiver.start()
+            # Logged before anybody can connect, so that it precedes the lines of calls.
             log.info(f"contrail-cnid is serving at {self._configuration.socket}")
             if self._context.held_namespaces is not None:
                 log.info(_who_pins(self._node().settings.netns_dir))
+            receiver.start()
             signal.sigwait(_STOP)
             self._handler.adds.close("the node daemon is stopping")
             receiver.stop()
