@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from cni_contrail.datapath.desired import (
     RoutedPort,
     Underlay,
 )
-from cni_contrail.datapath.node_reconciler import NodeReconciler
+from cni_contrail.datapath.node_reconciler import NodeOutcome, NodeReconciler
 from cni_contrail.drift.drift_watch import DriftWatch
 from cni_contrail.follower.desired_state import DesiredState
 from cni_contrail.follower.kernel_program import KernelProgram
@@ -62,6 +62,18 @@ class Lines:
     warning = error = info
 
 
+class CountingReconciler(NodeReconciler):
+    """Counts its `audits`: the rounds that read the kernel because something may have drifted."""
+
+    audits = 0
+
+    def repair(
+        self, desired: Sequence[Network], routed: Routed, underlay: Underlay | None, networks: Collection[int]
+    ) -> NodeOutcome:
+        self.audits += 1
+        return super().repair(desired, routed, underlay, networks)
+
+
 class WatchedNode:
     """The node; the calling thread is in its namespace. Its uplink leads nowhere."""
 
@@ -74,7 +86,7 @@ class WatchedNode:
         stack.enter_context(self.namespace.inside())
         self.clock = FakeClock()
         self.log = Lines()
-        self.reconciler = NodeReconciler(self.networks.namespaces, clock=self.clock)
+        self.reconciler = CountingReconciler(self.networks.namespaces, clock=self.clock)
         self.program = KernelProgram(
             Endpoint("/nonexistent", "", 0), "test", self.reconciler, self.log, clock=self.clock
         )

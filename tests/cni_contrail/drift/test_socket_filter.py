@@ -2,11 +2,12 @@
 
 import socket
 import struct
+from collections.abc import Sequence
 
 import pytest
 
 from cni_contrail.drift.kernel_change import FILTER_MESSAGES, LINK_MESSAGES, NODE_MESSAGES
-from cni_contrail.drift.socket_filter import attach_filter
+from cni_contrail.drift.socket_filter import Accepted, attach_filter
 
 _HEADER = struct.Struct("=IHHII")
 PERMANENT, STALE, LEARNED_MAC = 0x80, 0x04, 0x02
@@ -57,11 +58,11 @@ def test_of_a_transaction_of_rules_only_its_end_passes(kind: int, passes: bool) 
     assert passed(message(kind), FILTER_MESSAGES) == passes
 
 
-def passed(sent: bytes, accepted: object) -> bool:
+def passed(sent: bytes, accepted: Sequence[Accepted]) -> bool:
     """Whether the filter lets the message pass; a second socket pair shows that it was sent."""
     left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with left, right:
-        attach_filter(right, accepted)  # type: ignore[arg-type]  # parametrized
+        attach_filter(right, accepted)
         right.setblocking(False)
         try:
             left.send(sent)

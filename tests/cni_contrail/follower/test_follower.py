@@ -1,7 +1,7 @@
 """The follower with the real agent and real namespaces."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +31,6 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
 """
 VNI = 4_000_017
 LINK = "tapfollowed"
-
-
-@pytest.fixture
-def networks(tmp_path: Path) -> Iterator[NodeNetworks]:
-    found = NodeNetworks(tmp_path / "networks")
-    yield found
-    found.close()
-
-
-@pytest.fixture
-async def served(store: SqliteStore, tmp_path: Path) -> AsyncIterator[ServedAgent]:
-    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as served:
-        yield served
 
 
 @pytest.fixture

@@ -104,13 +104,6 @@ def namespace() -> Iterator[Netns]:
 
 
 @pytest.fixture
-def networks(tmp_path: Path) -> Iterator[NodeNetworks]:
-    networks = NodeNetworks(tmp_path / "networks")
-    yield networks
-    networks.close()
-
-
-@pytest.fixture
 async def node(
     store: SqliteStore, tmp_path: Path, networks: NodeNetworks, namespace: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[FollowingNode]:

@@ -1,7 +1,7 @@
 """Two followers of one agent: one programs, the other one changes nothing and takes over when the first is gone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,6 @@ from tests.support.virtual_machines import left_interface, make_virtual_machine,
 VNI = 4_300_017
 GATEWAY = "10.1.1.1"
 FLUSH = ("ip", "address", "flush", "dev", "br0")
-
-
-@pytest.fixture
-def networks(tmp_path: Path) -> Iterator[NodeNetworks]:
-    found = NodeNetworks(tmp_path / "networks")
-    yield found
-    found.close()
-
-
-@pytest.fixture
-async def served(store: SqliteStore, tmp_path: Path) -> AsyncIterator[ServedAgent]:
-    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as served:
-        yield served
 
 
 @pytest.fixture
