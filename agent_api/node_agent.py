@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
 
-from agent_api.datapath.desired_state import DatapathOptions
+from agent_api.datapath.desired_state import DEFAULT_OPTIONS, DatapathOptions
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.linux_datapath import LinuxDatapath, Spanning
 from agent_api.datapath.metrics import register_kind
@@ -40,7 +40,7 @@ class NodeAgent:
         device_exists: DeviceExists = device_exists,
         initial_backoff: float = INITIAL_BACKOFF,
         datapath: Datapath = DEFAULT_DATAPATH,
-        options: DatapathOptions = DatapathOptions(),  # noqa: B008 - immutable
+        options: DatapathOptions = DEFAULT_OPTIONS,
         spanning: Spanning | None = None,
     ) -> None:
         self.details = {"datapath": datapath.value}

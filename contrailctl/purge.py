@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from cni_contrail.datapath.namespaces import Namespaces, name_of
-from cni_contrail.datapath.purge import ROUTED, PurgeOutcome, purge
+from cni_contrail.datapath.node_reconciler import INDEX_0
+from cni_contrail.datapath.purge import PurgeOutcome, purge
 from contrailctl.errors import NotPermittedError, UsageError
 from contrailctl.output import Output
 
@@ -59,7 +60,7 @@ def _lines(outcome: PurgeOutcome) -> Iterator[str]:
 
 
 def _named(vni: int) -> str:
-    return "filter, routes and settings of index 0" if vni == ROUTED else f"network namespace {name_of(vni)}"
+    return "filter, routes and settings of index 0" if vni == INDEX_0 else f"network namespace {name_of(vni)}"
 
 
 def _with(ports: tuple[str, ...]) -> str:

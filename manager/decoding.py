@@ -71,7 +71,7 @@ class ContainerStatus(_Wire, frozen=True):
 
 
 _STARTED: Final = (ContainerStatus(),)
-"""Stands for the statuses of any number of containers: no memory per pod."""
+"""The statuses of any number of containers, the same object for every pod to save memory."""
 
 
 class PodStatus(_Wire, frozen=True):

@@ -135,6 +135,9 @@ class DatapathOptions(NamedTuple):
     fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS
 
 
+DEFAULT_OPTIONS = DatapathOptions()
+
+
 class Computation(NamedTuple):
     """The desired state, its networks' names by VNI, and the networks left out of it."""
 

@@ -26,8 +26,8 @@ from agent_api.errors import NotReadyError
 from agent_api.waiters import Waiters
 from contrail_config.objects import FqName, Refusal
 
-ROUTED = 0
-"""Stands for index 0 where networks are named by their VNI."""
+INDEX_0 = 0
+"""Number of index 0 where other networks have their VNI."""
 
 INTERVAL = 0.2
 """Seconds from the end of a computation to the next one."""
@@ -150,4 +150,4 @@ class DesiredStateFeed:
 def _complete_networks(state: DesiredState) -> frozenset[int]:
     complete = {network.vni for network in state.networks if network.complete}
     is_routed = state.routed_network is not None and state.routed_network.complete
-    return frozenset(complete | ({ROUTED} if is_routed else set()))
+    return frozenset(complete | ({INDEX_0} if is_routed else set()))

@@ -14,7 +14,7 @@ from agent_api.datapath.desired_state import (
     spans_nodes,
 )
 from agent_api.datapath.fabric import Fabric
-from agent_api.datapath.feed import ROUTED, DesiredStateFeed
+from agent_api.datapath.feed import INDEX_0, DesiredStateFeed
 from agent_api.datapath.follower_lease import FollowerLease
 from agent_api.datapath.index_0 import interface_problem, refused_index_0
 from agent_api.datapath.kind import Datapath
@@ -208,7 +208,7 @@ class LinuxDatapath:
             return False
         if self._fabric.tunnel is None or self.reports.latest is None or self.reports.age > MAX_AGE:
             return True  # nothing leaves this node, or nobody says what is programmed
-        return (interface.vni if index else ROUTED) in self._programmed
+        return (interface.vni if index else INDEX_0) in self._programmed
 
     def _because(self) -> str:
         problems = [] if self._watches is None else self._watches.problems

@@ -85,7 +85,7 @@ class Masquerade(NamedTuple):
 
 
 PENDING = Masquerade((), is_known=False)
-"""Stands for a masquerade that is not known yet: no connection to the outside may begin."""
+"""A masquerade that is not known yet: no connection to the outside may begin."""
 
 
 class Routed(NamedTuple):

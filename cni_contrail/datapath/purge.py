@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
-from cni_contrail.datapath.node_reconciler import ports_in
+from cni_contrail.datapath.node_reconciler import INDEX_0, ports_in
 from cni_contrail.datapath.routed_blocks import purge_blocks
 from cni_contrail.datapath.routed_reconciler import purge_routed
 from cni_contrail.datapath.tunnel_filter import remove_filter
@@ -19,12 +19,12 @@ from cni_contrail.datapath.uplinks import remove_uplink
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.named_tuple import NamedTuple
 
-ROUTED = 0
-"""Stands for the routed ports in the maps by VNI."""
-
 
 class PurgeOutcome(NamedTuple):
-    """Ports by VNI: of what was `removed`, and of what was `kept` because of them; `problems` prevented the rest."""
+    """Ports of what was `removed`, and of what was `kept` because of them; `problems` prevented the rest.
+
+    By VNI, with INDEX_0 for the routed ports.
+    """
 
     removed: dict[int, tuple[str, ...]]
     kept: dict[int, tuple[str, ...]]
@@ -40,7 +40,7 @@ def purge(namespaces: Namespaces, *, with_ports: bool, sysctl_dir: str = "/proc/
     try:
         _purge_routed(outcome, with_ports=with_ports, sysctl_dir=sysctl_dir)
     except LinkError as error:
-        outcome.problems[ROUTED] = str(error)
+        outcome.problems[INDEX_0] = str(error)
     for vni in sorted(namespaces.existing()):
         try:
             _purge_network(namespaces, vni, outcome, with_ports=with_ports)
@@ -49,24 +49,24 @@ def purge(namespaces: Namespaces, *, with_ports: bool, sysctl_dir: str = "/proc/
     try:
         _purge_tunnels(outcome)
     except LinkError as error:
-        outcome.problems[ROUTED] = str(error)
+        outcome.problems[INDEX_0] = str(error)
     return outcome
 
 
 def _purge_routed(outcome: PurgeOutcome, *, with_ports: bool, sysctl_dir: str) -> None:
     purged = purge_routed(with_ports=with_ports, sysctl_dir=sysctl_dir)
     if purged.is_kept:
-        outcome.kept[ROUTED] = purged.ports
+        outcome.kept[INDEX_0] = purged.ports
     elif purged.ports or purged.had_table:
-        outcome.removed[ROUTED] = purged.ports
+        outcome.removed[INDEX_0] = purged.ports
 
 
 def _purge_tunnels(outcome: PurgeOutcome) -> None:
     """Removes index 0's tunnels and routes to other nodes, and the filter of tunnel packets, unless ports need them."""
-    had_blocks = ROUTED not in outcome.kept and purge_blocks()
+    had_blocks = INDEX_0 not in outcome.kept and purge_blocks()
     had_filter = not outcome.kept and remove_filter()
     if had_blocks or had_filter:
-        outcome.removed.setdefault(ROUTED, ())
+        outcome.removed.setdefault(INDEX_0, ())
 
 
 def _purge_network(namespaces: Namespaces, vni: int, outcome: PurgeOutcome, *, with_ports: bool) -> None:

@@ -30,7 +30,7 @@ from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns_ids import assign_netns_id, own_netns_id
 
 NODE = 0
-"""Stands for the node's own namespace; no network has this number."""
+"""Number of the node's own namespace; no network has it."""
 
 _RECEIVE_BYTES = 8 << 20
 _SOURCES = (

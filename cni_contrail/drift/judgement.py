@@ -16,7 +16,7 @@ from cni_contrail.drift.possible_drift import NO_DRIFT, PossibleDrift, programs_
 def possible_drift(
     networks: Sequence[Network], routed: Routed, underlay: Underlay, changes: Mapping[int, Sequence[KernelChange]]
 ) -> dict[int, PossibleDrift]:
-    """Returns what may differ, by number of the network; `NODE` stands for index 0.
+    """Returns what may differ, by number of the network; `NODE` is the number of index 0.
 
     The calling thread is in the node's network namespace.
     """

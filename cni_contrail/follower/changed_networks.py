@@ -1,7 +1,8 @@
-"""Which networks differ between two desired states, so that a change of one does not read all others. Pure.
+"""Changed networks: finds which networks two desired states of a node differ in. Pure.
 
-Pods come and go all the time, on this node and on others; each changes ports or remote endpoints of a few networks.
-Any other change concerns networks that did not change themselves (subnets that overlap, networks that are gone).
+Pods come and go all the time, on this node and on others, and each changes ports or remote endpoints of a few networks.
+Only these are then read from the kernel. Any other change may concern networks that did not change themselves: their
+subnets overlap, or they are gone. Then all are read.
 """
 
 from __future__ import annotations

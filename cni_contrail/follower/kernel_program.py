@@ -22,7 +22,7 @@ from cni_contrail.follower.repair_schedule import RepairSchedule
 
 _AUDIT_INTERVAL = 30.0  # seconds
 _NOTHING_DONE = NodeOutcome({}, {}, {}, set(), {}, [])
-_EVERYTHING = -1  # stands for all networks, of which notifications were lost
+_EVERYTHING = -1  # in place of a network: notifications of all of them were lost
 _LOST = PossibleDrift(frozenset({"notifications lost"}), frozenset(), frozenset())
 
 

@@ -1,6 +1,6 @@
-"""Slice table: what each network slice should say, derived from virtual machines, blocks, networks and nodes. Pure.
+"""Slice table: derives each network slice from virtual machines, blocks, networks and nodes. Pure.
 
-Slices have no information of their own, so nothing is lost with them, and a manager that starts derives all of them
+Slices have no information of their own: a deleted one loses nothing, and a manager that starts derives all of them
 again. The methods that change something return the keys of slices that may differ from now on; in a network that is
 routed by block, a pod whose addresses are in blocks of its node changes none.
 
