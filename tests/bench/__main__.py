@@ -5,6 +5,8 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from tests.bench.kubernetes.latency import main as measure_latency
 from tests.bench.kubernetes.nads import main as measure_nads
 from tests.bench.kubernetes.reconcile import main as measure_reconcile
 from tests.bench.manager_throughput import main as measure_manager
+from tests.bench.network import PARTS
+from tests.bench.network import main as measure_network
 
 _KUBERNETES = {
     "kubernetes-latency": measure_latency,
@@ -30,21 +34,11 @@ def main() -> int:
     """Runs the selected benchmarks and returns the exit status."""
     options = _parse()
     report: dict[str, Any] = {"machine": {"cpus": os.cpu_count(), "kernel": platform.release()}}
-    if options.only in (None, "attach", "datapath") and os.geteuid() != 0:
+    if options.only in (None, "attach", "datapath", "network") and os.geteuid() != 0:
         sys.exit("bench: permission denied: creating interfaces needs root")
-    if options.only in (None, "attach"):
-        report["attach"] = measure_attach(options.runs, pairs=options.pairs, against=options.against)
-    if options.only in (None, "datapath"):
-        report["datapath"] = measure_datapath(options.runs, quick=options.quick)
-    if options.only in (None, "manager"):
-        report["manager"] = measure_manager()
-    if options.only in (None, "agent"):
-        report["agent"] = measure_agent()
-    if options.only in (None, "watches"):
-        report["watches"] = measure_watches()
-    for name, measure in _KUBERNETES.items():
+    for name, measure in _benchmarks(options).items():
         if options.only in (None, name):
-            report[name] = measure(quick=options.quick)
+            report[name] = measure()
     if options.json:
         print(json.dumps(report, indent=2))
     else:
@@ -52,10 +46,23 @@ def main() -> int:
     return 0
 
 
+def _benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
+    return {
+        "attach": lambda: measure_attach(options.runs, pairs=options.pairs, against=options.against),
+        "datapath": lambda: measure_datapath(options.runs, quick=options.quick),
+        "network": lambda: measure_network(options.part, quick=options.quick),
+        "manager": measure_manager,
+        "agent": measure_agent,
+        "watches": measure_watches,
+        **{name: partial(measure, quick=options.quick) for name, measure in _KUBERNETES.items()},
+    }
+
+
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    names = ["attach", "datapath", "manager", "agent", "watches", *_KUBERNETES]
+    names = ["attach", "datapath", "network", "manager", "agent", "watches", *_KUBERNETES]
     parser.add_argument("--only", choices=names, help="one benchmark instead of all")
+    parser.add_argument("--part", choices=list(PARTS), help="one part of `network` instead of all")
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
     parser.add_argument("--pairs", type=int, default=0, help="ADDs and DELs over which the daemon's memory is measured")
     parser.add_argument(
@@ -67,7 +74,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="Kubernetes and datapath benchmarks with a small load, only to check that they run",
+        help="Kubernetes, datapath and network benchmarks with a small load, only to check that they run",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return parser.parse_args()

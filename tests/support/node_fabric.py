@@ -175,10 +175,13 @@ class Cluster:
         """Brings index 0 of all nodes to these states and the pods'; fails if there is a problem."""
         outcomes = []
         for node, network in networks.items():
-            routed = Routed(tuple(pod.port for pod in self.routed_pods if pod.node is node), None)
-            outcomes.append(node.reconcile([], self.underlay(node)._replace(routed=network), routed))
+            outcomes.append(node.reconcile([], self.underlay(node)._replace(routed=network), self.routed(node)))
         assert not any(outcome.problems for outcome in outcomes), [outcome.problems for outcome in outcomes]
         return outcomes
+
+    def routed(self, node: FabricNode) -> Routed:
+        """The pods of index 0 on a node."""
+        return Routed(tuple(pod.port for pod in self.routed_pods if pod.node is node), None)
 
     def add_routed_pod(self, node: FabricNode, addresses: tuple[str, str]) -> RoutedPod:
         """Creates a pod of index 0, and connects it as ADD does."""

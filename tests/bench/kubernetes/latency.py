@@ -13,7 +13,6 @@ each process.
 import asyncio
 import functools
 import os
-import re
 import tempfile
 import time
 from collections import Counter
@@ -25,6 +24,7 @@ from contrail_config.kube.configuration.load import load_client_config
 from tests.bench.agent_vm_cfg import Connect, get, processor_seconds
 from tests.bench.built_apiserver import built_apiserver
 from tests.bench.kubernetes.processes import pid_of
+from tests.bench.kubernetes.server_writes import counted_writes
 from tests.bench.process_timing import summary
 from tests.e2e.kubernetes.namespace_objects import NamespaceObjects
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
@@ -36,12 +36,6 @@ SECONDS = 5.0  # of a round
 QUICK_SECONDS = 0.5
 NODE = "bench-node"
 NETWORKS = {"net-a": "10.64.0.0/14", "net-b": "10.128.0.0/14,fd00:128::/64"}  # three interfaces, four addresses
-
-_REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} ([0-9.e+]+)$", re.MULTILINE)
-_LABEL = re.compile(r'(\w+)="([^"]*)"')
-_WRITES = ("POST", "PUT", "PATCH", "DELETE")
-_OF_THE_BENCHMARK = ("POST pods", "POST bindings")
-_IGNORED = ("events", "leases")
 
 
 class Cluster(NamedTuple):
@@ -100,7 +94,7 @@ async def _round(cluster: Cluster, name: str, pods: int) -> Round:
     names = [f"{name}-{number}" for number in range(pods)]
     for pod in names:
         await cluster.users.add_pod(pod, networks=",".join(NETWORKS))
-    before_processor, before_writes = _processor(cluster), _writes(cluster.server)
+    before_processor, before_writes = _processor(cluster), counted_writes(cluster.server)
     begin = time.perf_counter() + 0.1
     ask: Connect = functools.partial(asyncio.open_unix_connection, str(cluster.agent.socket))
 
@@ -112,7 +106,7 @@ async def _round(cluster: Cluster, name: str, pods: int) -> Round:
     times = await asyncio.gather(*map(bind, range(pods)))
     await asyncio.sleep(1)  # network statuses and events follow in the background
     processor = {key: value - before_processor[key] for key, value in _processor(cluster).items()}
-    return Round(times, processor, _writes(cluster.server) - before_writes)
+    return Round(times, processor, counted_writes(cluster.server) - before_writes)
 
 
 async def _served(ask: Connect, pod: str) -> float:
@@ -126,17 +120,6 @@ def _processor(cluster: Cluster) -> dict[str, float]:
     """Processor seconds used by each process."""
     used = {name: processor_seconds(pid) for name, pid in cluster.pids.items()}
     return used | {"asking": time.process_time()}
-
-
-def _writes(server: ApiServer) -> Counter[str]:
-    """Writes by manager and agent that the server counted, without events, leases and the benchmark's writes."""
-    writes: Counter[str] = Counter()
-    for labels, value in _REQUESTS.findall(server.metrics()):
-        request = dict(_LABEL.findall(labels))
-        what = "/".join(filter(None, (request["resource"], request["subresource"])))
-        if request["verb"] in _WRITES and f"{request['verb']} {what}" not in _OF_THE_BENCHMARK and what not in _IGNORED:
-            writes[f"{request['verb']} {what}"] += int(float(value))
-    return writes
 
 
 def _report(rounds: list[Round], pods: int) -> dict[str, Any]:

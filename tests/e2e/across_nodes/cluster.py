@@ -85,6 +85,15 @@ def _bound(document: Document, node: Node) -> Object:
 @contextlib.contextmanager
 def cluster_of(nodes: int) -> Iterator[Cluster]:
     """A cluster with this number of running nodes."""
+    with registered_cluster(nodes) as cluster:
+        for node in cluster.nodes:
+            node.start()
+        yield cluster
+
+
+@contextlib.contextmanager
+def registered_cluster(nodes: int) -> Iterator[Cluster]:
+    """A cluster with this number of nodes, on which no process runs."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
         (folder / "server").mkdir()
@@ -100,5 +109,4 @@ def cluster_of(nodes: int) -> Iterator[Cluster]:
             stack.callback(node.close)
             cluster.nodes.append(node)
             cluster.register(node)
-            node.start()
         yield cluster

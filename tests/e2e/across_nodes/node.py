@@ -86,6 +86,11 @@ class Node:
         wait_until(lambda: self._is_reported(since), what="reported")
         return self._status()["report"]
 
+    def is_programmed(self, since: float) -> bool:
+        """Whether the daemon has reported what the agent served last, after the monotonic time `since`."""
+        status = self._status()
+        return self._is_reported(since) and status["report"]["version"] == status["version"]
+
     def stop(self) -> None:
         """Kills agent and daemon if they run; the kernel keeps what it has."""
         if self.agent.is_running:
@@ -105,10 +110,17 @@ class Node:
         age = self._status()["age"]
         return age is not None and asked - age > since
 
+    def metric(self, name: str) -> float:
+        """A metric of the agent that has no labels."""
+        lines = self._ask("/metrics").decode().splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
     def _status(self) -> Any:
+        return json.loads(self._ask("/datapath/report"))
+
+    def _ask(self, path: str) -> bytes:
         endpoint = Endpoint(str(self.agent.socket), "", 0)
-        exchange = HttpExchange(endpoint, "GET", "/datapath/report", b"", Deadline(_TIMEOUT))
-        return json.loads(exchange.response().body)
+        return HttpExchange(endpoint, "GET", path, b"", Deadline(_TIMEOUT)).response().body
 
     def _connect(self, fabric: Netns, port: str) -> None:
         fabric.ip("link", "add", port, "mtu", str(MTU), "up", "master", "fabric", "type", "veth",

@@ -1,92 +1,12 @@
 """Changes of a cluster under traffic: pods move, a node is cut off or lost, agents and daemons are killed."""
 
-import json
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
-
-import pytest
-
+from tests.e2e.across_nodes.attached_pods import Pod, all_reach_each_other, attached, no_loss, start_daemon_again
 from tests.e2e.across_nodes.cluster import Cluster
 from tests.e2e.across_nodes.node import Node
 from tests.e2e.polling import wait_until
 from tests.support.echo import reaches
-from tests.support.echo_stream import EchoStream
-from tests.support.netns import Netns
 
-_NETWORK = "blue"
 _WISHED = {"mac": "02:00:00:00:00:77", "ips": ["10.7.0.77", "fd07::77"]}
-
-
-class Pod(NamedTuple):
-    """An attached pod; `addresses` are those in the network, `index_0` those in the pod network."""
-
-    name: str
-    node: Node
-    sandbox: Netns
-    addresses: tuple[str, ...]
-    index_0: tuple[str, ...]
-
-    @property
-    def everything(self) -> tuple[str, ...]:
-        """All its addresses."""
-        return self.addresses + self.index_0
-
-
-@pytest.fixture(scope="module")
-def _network(cluster: Cluster) -> None:
-    cluster.add_nad(_NETWORK, cidr="10.7.0.0/16,fd07::/64")
-
-
-@pytest.fixture
-def pods(cluster: Cluster, _network: None) -> Iterator[list[Pod]]:
-    """A pod on each node."""
-    with ExitStack() as stack:
-        names = [f"on-{node.name}" for node in cluster.nodes]
-        pairs = zip(names, cluster.nodes, strict=True)
-        yield [stack.enter_context(attached(cluster, name, node)) for name, node in pairs]
-
-
-@contextmanager
-def attached(cluster: Cluster, name: str, node: Node, **wished: object) -> Iterator[Pod]:
-    """Attaches a pod, as kubelet does: again until it succeeds. Deletes it at the end."""
-    cluster.add_pod(name, node, networks=json.dumps([{"name": _NETWORK, **wished}]))
-    sandbox = Netns("pod")
-    try:
-        wait_until(lambda: "interfaces" in node.add(name, sandbox), what=f"{name} is attached")
-        first, second = ([each["address"] for each in one["addresses"]] for one in cluster.interfaces()[name])
-        yield Pod(name, node, sandbox, tuple(second), tuple(first))
-    finally:
-        if node.daemon.is_running:
-            node.delete(name, sandbox)
-        sandbox.delete()
-        cluster.remove_pod(name)
-
-
-@contextmanager
-def no_loss(pods: Sequence[Pod]) -> Iterator[None]:
-    """Fails if an echo request is lost between any two of the pods, at 1 kHz, in the network or at index 0."""
-    pairs = list(zip(pods, [*pods[1:], pods[0]], strict=True))
-    streams = [
-        EchoStream(source.sandbox, address)
-        for source, target in pairs
-        for address in (target.addresses[0], target.index_0[1])
-    ]
-    with ExitStack() as stack:
-        for stream in streams:
-            stack.enter_context(stream.running())
-        yield
-    assert all(stream.sent > 0 for stream in streams)
-    assert [stream.gaps() for stream in streams if stream.lost()] == []
-
-
-def all_reach_each_other(pods: Sequence[Pod]) -> None:
-    """Fails unless all pods reach all addresses of all others."""
-    for source in pods:
-        for target in pods:
-            for address in target.everything if target is not source else ():
-                assert reaches(source.sandbox, address, timeout=10), (source.name, target.name, address)
 
 
 def test_killed_agents_and_daemons_lose_no_packet_across_nodes(cluster: Cluster, pods: list[Pod]) -> None:
@@ -99,12 +19,12 @@ def test_killed_agents_and_daemons_lose_no_packet_across_nodes(cluster: Cluster,
         for node in cluster.nodes:
             node.daemon.kill()
         for node in cluster.nodes:
-            _start_daemon_again(node)
+            start_daemon_again(node)
         for node in cluster.nodes:
             node.stop()
         for node in cluster.nodes:
             node.start_agent()
-            _start_daemon_again(node)
+            start_daemon_again(node)
     all_reach_each_other(pods)
 
 
@@ -139,13 +59,6 @@ def test_a_lost_node_leaves_no_slices_and_no_entries(cluster: Cluster, pods: lis
         wait_until(lambda: cluster.slices(lost) == [], what="without slices")
         wait_until(lambda: not any(_knows(node, lost) for node in left), what="without entries")
     all_reach_each_other(pods[:2])
-
-
-def _start_daemon_again(node: Node) -> None:
-    """Starts a killed daemon, and waits until it has compared the kernel with what the agent serves."""
-    since = time.monotonic()
-    node.start_daemon()
-    assert node.await_report(since)["problems"] == {}
 
 
 def _knows(node: Node, other: Node) -> bool:

@@ -9,6 +9,7 @@ from contrail_config.kube.resource import Metadata, Resource
 from manager.kubernetes.wire import NADS, PODS, NadObject, PodObject
 from manager.parsing.nad_network import CIDR_KEY
 from manager.parsing.networks import NETWORKS_KEY
+from tests.support.cluster_objects import NO_SANDBOX
 from tests.support.pods import OWN_CONFIG
 
 
@@ -43,6 +44,11 @@ class NamespaceObjects:
         """Binds the pod to the node. Raises KubeConflictError if it is already bound."""
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         await self.client.create(_BINDINGS, {"metadata": {"name": pod}, "target": target}, namespace=self.namespace)
+
+    async def end_pod(self, name: str) -> None:
+        """Ends a pod and deletes it, as kubelet does after the sandbox is gone: its addresses are free soon."""
+        await self.client.patch(PODS, name, {"status": NO_SANDBOX}, namespace=self.namespace, subresource="status")
+        await self.remove_pod(name)
 
     async def remove_pod(self, name: str) -> None:
         """Deletes a pod without a grace period, as kubelet does after it has stopped the pod."""
