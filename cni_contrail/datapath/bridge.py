@@ -1,4 +1,4 @@
-"""rtnetlink requests about a network's bridge: the bridge itself, its ports, forwarding entries and neighbours.
+"""rtnetlink requests about a network's bridge, its forwarding entries and its neighbours; `bridge_ports` has its ports.
 
 Sources: rtnetlink(7), linux/if_bridge.h, linux/if_link.h, linux/neighbour.h.
 """
@@ -10,7 +10,7 @@ import struct
 
 from cni_contrail.datapath.desired import GATEWAY_MAC
 from cni_contrail.link.addresses import packed
-from cni_contrail.link.bridge_port import BRIDGE, PORT_SETTINGS, packed_master, parse_master
+from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.links import LinkInfo, LinkRef, packed_mac, packed_mtu, packed_name
 from cni_contrail.link.message import (
     CREATE,
@@ -18,7 +18,6 @@ from cni_contrail.link.message import (
     EXCLUSIVE,
     NetlinkRequest,
     attribute,
-    attributes,
     first_attributes,
     nested,
 )
@@ -33,17 +32,16 @@ _NEIGHBOUR = struct.Struct("=BxxxiHBB")  # struct ndmsg: family, index, state, f
 _UP = 0x1
 _AF_BRIDGE = 7
 
-_IFLA_ADDRESS, _IFLA_PROTINFO = 1, 12
+_IFLA_ADDRESS = 1
 _IFLA_LINKINFO = 18
-_IFLA_INFO_KIND, _IFLA_INFO_DATA, _IFLA_INFO_SLAVE_DATA = 1, 2, 5
+_IFLA_INFO_KIND, _IFLA_INFO_DATA = 1, 2
 _IFLA_BR_MCAST_SNOOPING = 23
 _IFLA_BR_NF_CALL = (36, 37, 38)  # IPTABLES, IP6TABLES, ARPTABLES
-_IFLA_BRPORT_LEARNING, _IFLA_BRPORT_UNICAST_FLOOD = 8, 9
 _NDA_DST, _NDA_LLADDR, _NDA_MASTER = 1, 2, 9
 _ENTRY = frozenset((_NDA_DST, _NDA_LLADDR, _NDA_MASTER))
 _NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80
 _NTF_MASTER = 0x04
-_OFF, _ON = b"\0", b"\1"
+_OFF = b"\0"
 
 _BRIDGE_KIND = nested(
     _IFLA_LINKINFO,
@@ -54,13 +52,6 @@ _BRIDGE_KIND = nested(
         *(attribute(kind, _OFF) for kind in _IFLA_BR_NF_CALL),
     ),
 )
-
-
-class PortInfo(NamedTuple):
-    """Bridge settings of a link as the kernel reports them; `master` is 0 without a bridge."""
-
-    master: int
-    has_settings: bool
 
 
 class Neighbour(NamedTuple):
@@ -100,29 +91,6 @@ def set_bridge(found: LinkInfo, mtu: int) -> NetlinkRequest:
     mac = b"" if found.mac == GATEWAY_MAC else attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
     body = _INFO.pack(0, 0, found.ifindex, _UP, _UP) + mac + packed_mtu(mtu) + _BRIDGE_KIND
     return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set bridge {found.name}")
-
-
-def set_port(port: LinkRef) -> NetlinkRequest:
-    """Requests a link to be an unlearning port of the bridge that gets no frames for unknown MACs."""
-    body = _INFO.pack(0, 0, port.ifindex, 0, 0) + packed_master()
-    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"attach {port.name} to bridge {BRIDGE.name}")
-
-
-def set_port_flags(port: LinkRef) -> NetlinkRequest:
-    """Requests a port of the bridge to be up, not to learn MACs, and to get no frames for unknown ones."""
-    body = _INFO.pack(0, 0, port.ifindex, _UP, _UP) + PORT_SETTINGS
-    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set port {port.name}")
-
-
-def parse_port(body: bytes) -> PortInfo:
-    """Parses an answer to `links.get` or `links.dump`, or a notification, also one of the bridge about its port."""
-    values = attributes(body[_INFO.size :])
-    info = attributes(values.get(_IFLA_LINKINFO, b""))
-    settings = attributes(info.get(_IFLA_INFO_SLAVE_DATA, b"") or values.get(_IFLA_PROTINFO, b""))
-    return PortInfo(
-        master=parse_master(body),
-        has_settings=settings.get(_IFLA_BRPORT_LEARNING) == _OFF and settings.get(_IFLA_BRPORT_UNICAST_FLOOD) == _OFF,
-    )
 
 
 def set_forwarding(mac: str, port: LinkRef) -> NetlinkRequest:

@@ -24,14 +24,14 @@ extension headers, and must be there.
 from __future__ import annotations
 
 import functools
-import operator
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.entries import Source
-from cni_contrail.datapath.nftables_messages import Expression, KeyField, Rule
+from cni_contrail.datapath.nftables_messages import Chain, Expression, KeyField, Rule
+from cni_contrail.datapath.nftables_tables import TableState
 from cni_contrail.datapath.rule_texts import RuleText, with_digests
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.link.addresses import packed
@@ -54,6 +54,11 @@ _MAX_COUNTED_PORTS = 65_535
 _FROM_PORTS, _BETWEEN_PORTS = "from_ports", "between_ports"
 _PREROUTING, _FORWARD = 0, 2  # NF_BR_PRE_ROUTING, NF_BR_FORWARD
 _PRIORITY = -200  # NF_BR_PRI_FILTER_BRIDGED
+_CHAINS = (
+    Chain(SPOOFED),
+    Chain(_FROM_PORTS, _PREROUTING, _PRIORITY, nft.DROP),
+    Chain(_BETWEEN_PORTS, _FORWARD, _PRIORITY),
+)
 
 _ETHERNET_SOURCE, _ETHERNET_TYPE = (nft.LINK_LAYER, 6, 6), (nft.LINK_LAYER, 12, 2)
 _IPV4_SOURCE, _IPV6_SOURCE = (nft.NETWORK, 12, 4), (nft.NETWORK, 8, 16)
@@ -93,9 +98,7 @@ def create_filter() -> list[NetlinkRequest]:
         nft.new_table(TABLE),
         *(nft.new_set(TABLE, name, key, identifier) for identifier, (name, key) in enumerate(SETS.items(), start=1)),
         nft.new_counting_set(TABLE, SPOOFED, nft.INTERFACE, len(SETS) + 1, size=_MAX_COUNTED_PORTS),
-        nft.new_regular_chain(TABLE, SPOOFED),
-        nft.new_chain(TABLE, _FROM_PORTS, hook=_PREROUTING, priority=_PRIORITY, policy=nft.DROP),
-        nft.new_chain(TABLE, _BETWEEN_PORTS, hook=_FORWARD, priority=_PRIORITY, policy=nft.ACCEPT),
+        *(nft.new_chain(TABLE, chain) for chain in _CHAINS),
         *(nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment) for rule in _complete()),
     ]
 
@@ -106,12 +109,9 @@ def replace_filter() -> list[NetlinkRequest]:
     return [nft.new_table(TABLE), nft.delete_table(TABLE), *create_filter()]
 
 
-def is_complete(rules: Iterable[Rule]) -> bool:
-    """Returns whether these are the rules of the filter, as this version makes it, in their order."""
-    found = [(rule.chain, rule.comment) for rule in rules]
-    wanted = [(rule.chain, rule.comment) for rule in _complete()]
-    by_chain = operator.itemgetter(0)  # the kernel reports the chains in the order of their creation
-    return sorted(found, key=by_chain) == sorted(wanted, key=by_chain)
+def is_complete(found: TableState) -> bool:
+    """Returns whether this is the filter as this version makes it, with any elements."""
+    return found.is_whole(_CHAINS, _complete())
 
 
 def drops_of(rules: Iterable[Rule], ports: Mapping[str, int]) -> Drops:

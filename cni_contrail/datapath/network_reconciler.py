@@ -7,9 +7,11 @@ entries.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 
 from cni_contrail.datapath import bridge
+from cni_contrail.datapath.bridge_ports import attach_port, set_port, unblock_port
 from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
 from cni_contrail.datapath.entries import Entries, entries_of
 from cni_contrail.datapath.filter_rules import MODULES, Drops, forget_ports
@@ -23,6 +25,7 @@ from cni_contrail.datapath.namespace_settings import (
 from cni_contrail.datapath.network_requests import filter_requests, table_requests
 from cni_contrail.datapath.network_state import NetworkState, read_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.datapath.nftables_tables import remove_tables
 from cni_contrail.datapath.plan import Plan, plan
 from cni_contrail.datapath.remote_entries import held_by, no_address_for, with_remotes
 from cni_contrail.datapath.tunnel_messages import Tunnel
@@ -44,14 +47,16 @@ class Reconciled(NamedTuple):
     """Number of changes made in the kernel, and the links of desired ports that do not exist.
 
     `drops` were counted by the filter as it was found; one that was replaced counts from 0 again.
+    `removed_tables` of nf_tables were other programs': nobody else filters in a network's namespace.
     `uplink` is the index of the link that has the name of an uplink (`uplinks`), None if there is none. `problem` is
-    what prevents traffic to other nodes. `has_stale`: something that leads to other nodes is to be removed later.
+    what prevents traffic. `has_stale`: something that leads to other nodes is to be removed later.
     `generation` is the newest one of the namespace's rules that was read or made.
     """
 
     changes: int
     missing: frozenset[str]
     drops: Drops
+    removed_tables: tuple[str, ...]
     uplink: int | None
     problem: str | None
     has_stale: bool
@@ -85,6 +90,7 @@ def reconcile_network(
         state, changes, problem = _prepare(kernel, filters, netns_fd, network, wanted, sysctl_dir)
         if problem is not None:
             underlay, wanted, removes_remotes = None, {}, False
+        removed, foreign = remove_tables(filters, state.other_tables) if removes else ([], None)
         unknown = (state.ports | state.other_links) - {port.link for port in network.ports}
         desired = entries_of(network, frozenset(state.indexes))
         if underlay is not None:
@@ -92,18 +98,21 @@ def reconcile_network(
         left_alone = frozenset[str]() if removes_remotes else frozenset(BRIDGED)
         difference = plan(desired, state.entries, unknown=unknown | left_alone)
         changes += _apply(kernel, filters, state, difference if removes else difference.without_removals())
+        changes += len(removed)
         if removes and state.has_filter:
             filters.commit(forget_ports(state.gone))
         changes += set_up(kernel, wanted, state.tunnels)
         if removes_remotes:
             changes += remove_tunnels(kernel, wanted, state.tunnels)
         generation = filters.known_generation(generation, commits=0)
+    unreachable = problem if underlay is None else no_address_for(network.nodes(), underlay)
     return Reconciled(
         changes,
         missing=frozenset({port.link for port in network.ports} - state.indexes.keys()),
         drops=state.drops,
+        removed_tables=tuple(map(str, removed)),
         uplink=state.indexes.get(UPLINK),
-        problem=problem if underlay is None else no_address_for(network.nodes(), underlay),
+        problem="; ".join(each for each in (foreign, unreachable) if each) or None,
         has_stale=not removes_remotes and _has_stale(state, desired, wanted),
         generation=generation,
     )
@@ -127,6 +136,7 @@ def _prepare(
             disable_forwarding(sysctl_dir)
     requests = [*_set_bridge(state, network), *_attach(state, {port.link for port in network.ports})]
     kernel.execute_all(requests)
+    requests += _unblock(kernel, state, {port.link for port in network.ports})
     if network.blocks:
         with InNetns(netns):
             forward_between_blocks(sysctl_dir)
@@ -174,8 +184,17 @@ def _set_bridge(state: NetworkState, network: Network) -> Iterator[NetlinkReques
 def _attach(state: NetworkState, wanted: set[str]) -> Iterator[NetlinkRequest]:
     for name in sorted(wanted & state.other_links):
         port = LinkRef(name, state.indexes[name])
-        yield bridge.set_port(port)
-        yield bridge.set_port_flags(port)
+        yield attach_port(port)
+        yield set_port(port)
+
+
+def _unblock(kernel: RouteSocket, state: NetworkState, wanted: set[str]) -> list[NetlinkRequest]:
+    """Lets blocked ports forward frames, but those that have lost their carrier since; returns what was requested."""
+    requests = [unblock_port(LinkRef(name, state.indexes[name])) for name in sorted(wanted & state.blocked)]
+    for error in kernel.execute(requests).values():
+        if error.errno != errno.ENETDOWN:
+            raise error
+    return requests
 
 
 def _free_name(state: NetworkState) -> Iterator[NetlinkRequest]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import socket
 import struct
 
-from cni_contrail.datapath import bridge, filter_rules
+from cni_contrail.datapath import bridge, filter_rules, uplink_rules
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.block_routes import parse_route
+from cni_contrail.datapath.bridge_ports import parse_port
 from cni_contrail.datapath.entries import Behind, Entries, Source
 from cni_contrail.datapath.filter_rules import Drops
-from cni_contrail.datapath.nftables_messages import Rule
+from cni_contrail.datapath.nftables_messages import Table
 from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.datapath.nftables_tables import TableState, other_tables, read_table
 from cni_contrail.datapath.tunnel_messages import TunnelInfo, parse_tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.link import links
@@ -25,23 +27,27 @@ from cni_contrail.link.plan import Address
 from cni_contrail.link.routes import dump_routes
 
 _ENOENT = 2
+_OWN_TABLES = (filter_rules.TABLE, uplink_rules.TABLE)
 
 
 class NetworkState(NamedTuple):
     """What was found. `bridge` is None if there is none.
 
     `ports` are the links that are up, and ports of the bridge with our settings, `other_links` those that are not
-    (yet), both by name and without the `tunnels`. `indexes` has every link. `drops` are counted since the filter was
-    made. `gone` are indexes of links that no longer exist, and of which the filter has counted packets.
+    (yet), both by name and without the `tunnels`. `blocked` are ports whose frames the bridge does not forward.
+    `indexes` has every link. `other_tables` of nf_tables are those of other programs. `drops` are counted since the
+    filter was made. `gone` are indexes of links that no longer exist, and of which the filter has counted packets.
     """
 
     bridge: LinkInfo | None
     ports: frozenset[str]
     other_links: frozenset[str]
+    blocked: frozenset[str]
     tunnels: dict[str, TunnelInfo]
     indexes: dict[str, int]
     entries: Entries
     has_filter: bool
+    other_tables: tuple[Table, ...]
     drops: Drops
     gone: frozenset[int]
 
@@ -49,25 +55,27 @@ class NetworkState(NamedTuple):
 def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     """Reads the state of the namespace of both sockets; raises KernelError."""
     bodies = kernel.dump(links.dump())
-    found = [(links.parse_link(body), bridge.parse_port(body)) for body in bodies]
+    found = [(links.parse_link(body), parse_port(body)) for body in bodies]
     indexes = {link.name: link.ifindex for link, _ in found}
     names = {index: name for name, index in indexes.items()}
     tunnels = _read_tunnels(bodies) if indexes.keys() & set(BRIDGED) else {}
-    ports = frozenset(
-        link.name for link, port in found if port.master == BRIDGE.ifindex and port.has_settings and link.is_up
-    )
+    attached = {link.name: port for link, port in found if port.master == BRIDGE.ifindex}
+    ports = frozenset(link.name for link, port in found if link.name in attached and port.has_settings and link.is_up)
     forwarding, neighbours, destinations = _read_neighbours(kernel, names)
-    rules, sources, port_drops = _read_filter(filters, names)
+    table, sources, port_drops = _read_filter(filters, names)
     return NetworkState(
         bridge=next((each for each, _ in found if (each.name, each.ifindex) == BRIDGE and each.kind == "bridge"), None),
         ports=ports - tunnels.keys(),
         other_links=frozenset(indexes) - ports - {BRIDGE.name, "lo", *tunnels},
+        blocked=frozenset(name for name, port in attached.items() if port.is_blocked),
         tunnels=tunnels,
         indexes=indexes,
         entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources, destinations, _read_routes(kernel)),
-        has_filter=filter_rules.is_complete(rules),
+        has_filter=table is not None and filter_rules.is_complete(table),
+        other_tables=tuple(other_tables(filters, _OWN_TABLES)),
         drops=filter_rules.drops_of(
-            rules, {names[index]: packets for index, packets in port_drops.items() if packets and index in names}
+            () if table is None else table.rules,
+            {names[index]: packets for index, packets in port_drops.items() if packets and index in names},
         ),
         gone=frozenset(port_drops.keys() - names.keys()),
     )
@@ -117,10 +125,10 @@ def _read_neighbours(
 
 def _read_filter(
     filters: NftablesSocket, names: dict[int, str]
-) -> tuple[list[Rule], frozenset[Source], dict[int, int]]:
-    """Returns the rules, the elements and the drops by port of the filter; none if there is no table."""
+) -> tuple[TableState | None, frozenset[Source], dict[int, int]]:
+    """Returns the table, the elements and the drops by port of the filter; none if it is not there."""
     try:
-        rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(filter_rules.TABLE))]
+        table = read_table(filters, filter_rules.TABLE)
         keys = [
             key
             for name in filter_rules.SETS
@@ -131,8 +139,8 @@ def _read_filter(
     except KernelError as error:
         if error.errno != _ENOENT:
             raise
-        return [], frozenset(), {}
-    return rules, frozenset(_source(key, names) for key in keys), drops
+        return None, frozenset(), {}
+    return table, frozenset(_source(key, names) for key in keys), drops
 
 
 def _source(key: bytes, names: dict[int, str]) -> Source:

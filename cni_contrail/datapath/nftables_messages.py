@@ -23,9 +23,10 @@ from cni_contrail.link.message import (
 from cni_contrail.link.named_tuple import NamedTuple
 
 INET, IPV4_FAMILY, BRIDGE, IPV6_FAMILY = 1, 2, 7, 10  # NFPROTO_...; INET is both IPv4 and IPv6
+_FAMILIES = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
 _SUBSYSTEM = 10 << 8  # NFNL_SUBSYS_NFTABLES
 _NEW_TABLE, _GET_TABLE, _DELETE_TABLE = _SUBSYSTEM | 0, _SUBSYSTEM | 1, _SUBSYSTEM | 2
-_NEW_CHAIN = _SUBSYSTEM | 3
+_NEW_CHAIN, _GET_CHAIN = _SUBSYSTEM | 3, _SUBSYSTEM | 4
 _NEW_RULE, _GET_RULE = _SUBSYSTEM | 6, _SUBSYSTEM | 7
 _NEW_SET = _SUBSYSTEM | 9
 _NEW_ELEMENTS, _GET_ELEMENTS, _DELETE_ELEMENTS = _SUBSYSTEM | 12, _SUBSYSTEM | 13, _SUBSYSTEM | 14
@@ -65,6 +66,26 @@ class Table(NamedTuple):
 
     family: int
     name: str
+
+    def __str__(self) -> str:
+        return f"{_FAMILIES.get(self.family, self.family)} {self.name}"
+
+
+class TableInfo(NamedTuple):
+    """A table as the kernel reports it; `flags` are 0 but for a dormant one, or one that a program owns."""
+
+    table: Table
+    flags: int
+
+
+class Chain(NamedTuple):
+    """A base chain of type `kind`, or one without a `hook`, to which rules go (`go_to`)."""
+
+    name: str
+    hook: int | None = None
+    priority: int = 0
+    policy: int = ACCEPT
+    kind: str = "filter"
 
 
 class Rule(NamedTuple):
@@ -106,18 +127,42 @@ def delete_table(table: Table) -> NetlinkRequest:
     return _request(table, _DELETE_TABLE, 0, what=f"delete table {table.name}")
 
 
-def new_chain(
-    table: Table, chain: str, *, hook: int, priority: int, policy: int, kind: str = "filter"
-) -> NetlinkRequest:
-    """Requests a base chain of type `kind`."""
-    where = nested(4, _number(1, hook), _number(2, priority & 0xFFFFFFFF))
-    body = (_text(3, chain), where, _number(5, policy), _text(7, kind))
-    return _request(table, _NEW_CHAIN, CREATE, *body, what=f"create chain {chain} of type {kind}")
+def dump_tables() -> NetlinkRequest:
+    """Requests the tables of all families; `parse_table` reads the answers."""
+    return NetlinkRequest(_GET_TABLE, DUMP, _HEADER.pack(0, 0, 0), "read tables")
 
 
-def new_regular_chain(table: Table, chain: str) -> NetlinkRequest:
-    """Requests a chain to which rules go (`go_to`)."""
-    return _request(table, _NEW_CHAIN, CREATE, _text(3, chain), what=f"create chain {chain}")
+def parse_table(body: bytes) -> TableInfo:
+    """Parses the answer to `get_table`, or one to `dump_tables`."""
+    values = attributes(body[_HEADER.size :])
+    return TableInfo(Table(body[0], _parsed_text(values[1])), _parsed_number(values.get(2, b"")))
+
+
+def new_chain(table: Table, chain: Chain) -> NetlinkRequest:
+    """Requests a chain."""
+    what, body = f"create chain {chain.name}", [_text(3, chain.name)]
+    if chain.hook is not None:
+        where = nested(4, _number(1, chain.hook), _number(2, chain.priority & 0xFFFFFFFF))
+        body += [where, _number(5, chain.policy), _text(7, chain.kind)]
+        what += f" of type {chain.kind}"
+    return _request(table, _NEW_CHAIN, CREATE, *body, what=what)
+
+
+def dump_chains(table: Table) -> NetlinkRequest:
+    """Requests the chains of all tables of a family, one answer each; `parse_chain` reads them."""
+    return _request(table, _GET_CHAIN, DUMP, what=f"read the chains of table {table.name}")
+
+
+def parse_chain(body: bytes) -> tuple[str, Chain]:
+    """Parses one answer to `dump_chains`: returns the name of the table, and the chain."""
+    values = attributes(body[_HEADER.size :])
+    table, name = _parsed_text(values[1]), _parsed_text(values[3])
+    if 4 not in values:
+        return table, Chain(name)
+    where = attributes(values[4])
+    priority = int.from_bytes(where[2], "big", signed=True)
+    policy = _parsed_number(values.get(5, b""))
+    return table, Chain(name, _parsed_number(where[1]), priority, policy, _parsed_text(values[7]))
 
 
 def new_set(table: Table, name: str, key: Sequence[KeyField], identifier: int) -> NetlinkRequest:
@@ -183,7 +228,7 @@ def parse_rule(body: bytes) -> Rule:
     data = values.get(7, b"")
     comment = data[2 : 2 + data[1]].rstrip(b"\0") if len(data) > 2 and data[0] == _COMMENT else b""
     expressions = [attributes(each) for each in _list(values.get(4, b""))]
-    return Rule(values[2].rstrip(b"\0").decode(), comment.decode(errors="replace"), sum(map(_packets, expressions)))
+    return Rule(_parsed_text(values[2]), comment.decode(errors="replace"), sum(map(_packets, expressions)))
 
 
 def parse_elements(body: bytes) -> list[bytes]:
@@ -334,6 +379,14 @@ def _number(kind: int, value: int) -> bytes:
 
 def _text(kind: int, value: str) -> bytes:
     return attribute(kind, value.encode() + b"\0")
+
+
+def _parsed_number(value: bytes) -> int:
+    return int.from_bytes(value, "big")
+
+
+def _parsed_text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode(errors="replace")
 
 
 def _list(data: bytes) -> list[bytes]:

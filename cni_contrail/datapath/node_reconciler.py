@@ -48,7 +48,7 @@ class NodeOutcome(NamedTuple):
     """By number of the network: changes made, links of desired ports that do not exist, and what prevented the rest.
 
     `removed` are networks whose namespaces were removed. `drops` of a network without an entry are unknown. `refused`
-    are subnets that get no route, which is as it should be.
+    are subnets that get no route, which is as it should be. `removed_tables` of nf_tables were other programs'.
     """
 
     changes: dict[int, int]
@@ -57,6 +57,12 @@ class NodeOutcome(NamedTuple):
     removed: set[int]
     drops: dict[int, Drops]
     refused: list[RefusedRoute]
+    removed_tables: dict[int, tuple[str, ...]]
+
+    @classmethod
+    def nothing(cls) -> NodeOutcome:
+        """Returns the outcome without any network."""
+        return cls({}, {}, {}, set(), {}, [], {})
 
     def add_problem(self, vni: int, problem: str | None) -> None:
         """Adds what is wrong with a network, if anything is, to what is known of it."""
@@ -73,6 +79,7 @@ class NodeOutcome(NamedTuple):
             _updated(self.drops, later.drops, networks),
             [each for each in self.refused if each.vni not in networks]
             + [each for each in later.refused if each.vni in networks],
+            _updated(self.removed_tables, later.removed_tables, networks),
         )
 
 
@@ -144,7 +151,7 @@ class NodeReconciler:
         are a problem: their packets would meet. `fabric_subnets` are the CIDRs within which subnets may have a route.
         """
         self._fabric_subnets = tuple(fabric_subnets)
-        outcome = NodeOutcome({}, {}, {}, set(), {}, [])
+        outcome = NodeOutcome.nothing()
         counts = Counter(network.vni for network in desired)
         unique = [network for network in desired if counts[network.vni] == 1]
         self._try_routed(routed, outcome)
@@ -190,7 +197,7 @@ class NodeReconciler:
 
         The rest is that of the latest `reconcile`.
         """
-        outcome = NodeOutcome({}, {}, {}, set(), {}, [])
+        outcome = NodeOutcome.nothing()
         had_stale = self._tunnels.has_stale
         if INDEX_0 in networks:
             self._try_routed(routed, outcome)
@@ -244,6 +251,8 @@ class NodeReconciler:
                 outcome.missing[network.vni] = result.missing
                 outcome.drops[network.vni] = result.drops
                 outcome.add_problem(network.vni, result.problem)
+                if result.removed_tables:
+                    outcome.removed_tables[network.vni] = result.removed_tables
                 self._tunnels.has_stale |= result.has_stale
                 uplink = uplinks.reconcile(netns, network, result.uplink)
         except LinkError as error:

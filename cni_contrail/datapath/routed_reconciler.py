@@ -122,9 +122,9 @@ def purge_routed(*, with_ports: bool, sysctl_dir: str = "/proc/sys") -> PurgedRo
     """
     with RouteSocket() as kernel, open_filters() as filters:
         state = read_routed(kernel, filters, _host_ends_with_routes(kernel))
-        ports = tuple(sorted(state.entries.settings))
+        ports, had_table = tuple(sorted(state.entries.settings)), state.filter.table is not None
         if ports and not with_ports:
-            return PurgedRouted(ports, state.filter.exists, is_kept=True)
+            return PurgedRouted(ports, had_table, is_kept=True)
         problems: dict[str, str] = {}
         _raise_first(kernel.execute([messages.isolate_host_end(state.port(link)) for link in ports]))
         _apply_tables(kernel, state, plan(_NOTHING, state.entries), problems)
@@ -132,9 +132,9 @@ def purge_routed(*, with_ports: bool, sysctl_dir: str = "/proc/sys") -> PurgedRo
             disable_ipv6(link, sysctl_dir=sysctl_dir)
         if problems:
             raise LinkError("; ".join(problems.values()))
-        if state.filter.exists:
+        if had_table:
             filters.commit([delete_table(routed_rules.TABLE)])
-        return PurgedRouted(ports, state.filter.exists, is_kept=False)
+        return PurgedRouted(ports, had_table, is_kept=False)
 
 
 def _host_ends_with_routes(kernel: RouteSocket) -> frozenset[str]:
@@ -147,7 +147,7 @@ def _host_ends_with_routes(kernel: RouteSocket) -> frozenset[str]:
 
 def _remove_table(filters: NftablesSocket, state: RoutedState) -> int:
     """Removes the table, unless a port has been added to it meanwhile; returns the number of changes."""
-    if not state.filter.exists:
+    if state.filter.table is None:
         return 0
     filters.commit([delete_table(routed_rules.TABLE)], state.filter.generation)
     return 1

@@ -32,7 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.desired import Masquerade
-from cni_contrail.datapath.nftables_messages import KeyField
+from cni_contrail.datapath.nftables_messages import Chain, KeyField
 from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_family, is_in, with_digests
 from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
 from cni_contrail.link.addresses import packed
@@ -68,6 +68,16 @@ _PREROUTING, _FORWARD, _POSTROUTING = 0, 2, 4  # NF_INET_...
 _RAW, _FILTER, _SOURCE_NAT = -300, 0, 100  # NF_IP_PRI_RAW, NF_IP_PRI_FILTER, NF_IP_PRI_NAT_SRC
 _CLUSTER = struct.pack("=I", 0)
 _UNSPECIFIED = bytes(16)
+
+
+def chains(masquerade: Masquerade | None) -> list[Chain]:
+    """Returns all chains of the table."""
+    found = [Chain(_FROM_PORTS, _PREROUTING, _RAW), Chain(_BETWEEN_PORTS, _FORWARD, _FILTER)]
+    if masquerade is not None and masquerade.is_known:
+        found.append(Chain(_TO_OUTSIDE, _POSTROUTING, _SOURCE_NAT, kind="nat"))
+    elif masquerade is not None:
+        found.append(Chain(_UNTIL_KNOWN, _FORWARD, _FILTER))
+    return found
 
 
 def rules(masquerade: Masquerade | None) -> list[RuleText]:
@@ -132,12 +142,8 @@ def _contents(masquerade: Masquerade | None) -> Iterator[NetlinkRequest]:
     for identifier, (name, key) in enumerate(SETS.items(), start=1):
         yield nft.new_set(TABLE, name, key, identifier)
     yield nft.new_counting_set(TABLE, COUNTED, nft.INTERFACE, len(SETS) + 1, size=_MAX_COUNTED_PORTS)
-    yield nft.new_chain(TABLE, _FROM_PORTS, hook=_PREROUTING, priority=_RAW, policy=nft.ACCEPT)
-    yield nft.new_chain(TABLE, _BETWEEN_PORTS, hook=_FORWARD, priority=_FILTER, policy=nft.ACCEPT)
-    if masquerade is not None and not masquerade.is_known:
-        yield nft.new_chain(TABLE, _UNTIL_KNOWN, hook=_FORWARD, priority=_FILTER, policy=nft.ACCEPT)
-    elif masquerade is not None:
-        yield nft.new_chain(TABLE, _TO_OUTSIDE, hook=_POSTROUTING, priority=_SOURCE_NAT, policy=nft.ACCEPT, kind="nat")
+    for chain in chains(masquerade):
+        yield nft.new_chain(TABLE, chain)
     for rule in rules(masquerade):
         yield nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment)
 

@@ -16,6 +16,7 @@ from cni_contrail.datapath import routed_rules
 from cni_contrail.datapath.desired import Masquerade
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.datapath.nftables_tables import TableState, read_table
 from cni_contrail.datapath.routed_entries import LinkAddress, RoutedEntries
 from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
 from cni_contrail.link import links
@@ -30,22 +31,22 @@ _ALIAS = "contrail "  # the beginning of the alias of every host end
 
 
 class FilterState(NamedTuple):
-    """The table of `routed_rules`: whether there is one, the (chain, comment) of its rules, its elements by set.
+    """The table of `routed_rules`, None if there is none, and its elements by set.
 
     `generation` is that of nf_tables, read before the rest. `dropped` is the number of packets with a spoofed source
     since the table was made, `dropped_by_port` the same by index of the link.
     """
 
     generation: int
-    exists: bool
-    rules: tuple[tuple[str, str], ...]
+    table: TableState | None
     elements: dict[str, frozenset[bytes]]
     dropped: int
     dropped_by_port: dict[int, int]
 
     def is_whole(self, masquerade: Masquerade | None) -> bool:
-        """Returns whether the table has all its rules, in their order, and no other."""
-        return self.rules == tuple((rule.chain, rule.comment) for rule in routed_rules.rules(masquerade))
+        """Returns whether there is the table as this version makes it, with any elements."""
+        chains, rules = routed_rules.chains(masquerade), routed_rules.rules(masquerade)
+        return self.table is not None and self.table.is_whole(chains, rules)
 
 
 class RoutedState(NamedTuple):
@@ -111,20 +112,18 @@ def read_filter(filters: NftablesSocket) -> FilterState:
     """Reads the table; raises KernelError."""
     generation = filters.generation()
     try:
-        rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(routed_rules.TABLE))]
+        table = read_table(filters, routed_rules.TABLE)
         # Ports last: ADD adds a port before its sources, so that no source is found whose port is unknown.
         elements = {name: _read_set(filters, name) for name in reversed(list(routed_rules.SETS))}
         counted = filters.dump(nft.dump_elements(routed_rules.TABLE, routed_rules.COUNTED))
     except KernelError as error:
         if error.errno != _ENOENT:
             raise
-        return FilterState(generation, exists=False, rules=(), elements={}, dropped=0, dropped_by_port={})
+        return FilterState(generation, table=None, elements={}, dropped=0, dropped_by_port={})
+    rules = () if table is None else table.rules
     dropped = sum(rule.packets for rule in rules if rule.comment.startswith(routed_rules.SPOOFED))
-    texts = tuple((rule.chain, rule.comment) for rule in rules)
     by_port = nft.counts_by_index(counted)
-    return FilterState(
-        generation, exists=True, rules=texts, elements=elements, dropped=dropped, dropped_by_port=by_port
-    )
+    return FilterState(generation, table, elements=elements, dropped=dropped, dropped_by_port=by_port)
 
 
 def _read_set(filters: NftablesSocket, name: str) -> frozenset[bytes]:

@@ -9,14 +9,15 @@ from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath import tunnel_rules
 from cni_contrail.datapath.missing_modules import commit, open_filters
 from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.datapath.nftables_tables import TableState, read_table
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.named_tuple import NamedTuple
 
 
 class _State(NamedTuple):
-    """Chain and comment of each rule, and the addresses that are accepted. `dropped` is since the table was made."""
+    """The table if there is one, and the addresses that are accepted. `dropped` is since the table was made."""
 
-    rules: tuple[tuple[str, str], ...]
+    table: TableState | None
     nodes: frozenset[str]
     dropped: int
 
@@ -37,7 +38,7 @@ def accept_nodes(nodes: frozenset[str], port: int) -> TunnelFilterOutcome:
     with open_filters() as filters:
         state = _read(filters)
         missing = nodes - state.nodes
-        if state.rules == tuple((rule.chain, rule.comment) for rule in tunnel_rules.rules(port)):
+        if state.table is not None and state.table.is_whole(tunnel_rules.CHAINS, tunnel_rules.rules(port)):
             commit(filters, tunnel_rules.add_nodes(missing), {})
             changes = len(missing)
         else:
@@ -72,7 +73,7 @@ def remove_filter() -> bool:
 
 def _read(filters: NftablesSocket) -> _State:
     try:
-        rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(tunnel_rules.TABLE))]
+        table = read_table(filters, tunnel_rules.TABLE)
         keys = [
             key
             for name in tunnel_rules.SETS
@@ -82,9 +83,10 @@ def _read(filters: NftablesSocket) -> _State:
     except KernelError as error:
         if error.errno != errno.ENOENT:
             raise
-        return _State((), frozenset(), 0)
+        return _State(None, frozenset(), 0)
+    rules = () if table is None else table.rules
     dropped = sum(rule.packets for rule in rules if rule.comment.startswith(tunnel_rules.UNKNOWN))
-    return _State(tuple((rule.chain, rule.comment) for rule in rules), frozenset(_text(key) for key in keys), dropped)
+    return _State(table, frozenset(_text(key) for key in keys), dropped)
 
 
 def _text(address: bytes) -> str:

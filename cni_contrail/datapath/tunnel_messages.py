@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from cni_contrail.datapath.bridge_ports import UNRESTRICTED, PortInfo, has_values, is_blocked, port_settings
 from cni_contrail.link.addresses import packed
+from cni_contrail.link.bridge_port import parse_master
 from cni_contrail.link.links import LinkRef, packed_mac, packed_mtu, packed_name, parse_link
 from cni_contrail.link.message import (
     CREATE,
@@ -46,7 +48,7 @@ _NUD_STATIC = 0x42  # NOARP: it does not age; and REACHABLE, since VXLAN links r
 _NTF_SELF, _NTF_MASTER = 0x02, 0x04
 _OFF, _ON = b"\0", b"\1"
 
-_PORT_FLAGS = {
+_PORT_FLAGS: Mapping[int, bytes] = UNRESTRICTED | {
     _PORT_LEARNING: _OFF,
     _UNICAST_FLOOD: _OFF,
     _MULTICAST_FLOOD: _OFF,
@@ -75,8 +77,8 @@ class Tunnel(NamedTuple):
 class TunnelInfo(NamedTuple):
     """A link as the kernel reports it, if it is a VXLAN link.
 
-    `master` is the index of its bridge, 0 without one; `has_port_flags`: that floods nothing to it, and answers for
-    what is behind it. `is_outside`: its packets leave by another namespace.
+    `as_port`: whether its bridge floods nothing to it, and answers for what is behind it. `is_outside`: its packets
+    leave by another namespace.
     """
 
     tunnel: Tunnel
@@ -84,8 +86,7 @@ class TunnelInfo(NamedTuple):
     is_up: bool
     is_learning: bool
     has_checksums: bool
-    master: int
-    has_port_flags: bool
+    as_port: PortInfo
     is_outside: bool
 
     @property
@@ -158,7 +159,6 @@ def parse_tunnel(body: bytes) -> TunnelInfo | None:
     values = attributes(body[_LINK.size :])
     info = attributes(values[_IFLA_LINKINFO])
     data = attributes(info.get(_INFO_DATA, b""))
-    flags = attributes(info.get(_INFO_SLAVE_DATA, b""))
     local = data.get(_LOCAL6) or data.get(_LOCAL) or b""
     port = int.from_bytes(data.get(_PORT, b""), "big")
     vni = unpack_number(data[_ID]) if _ID in data else 0
@@ -168,10 +168,15 @@ def parse_tunnel(body: bytes) -> TunnelInfo | None:
         is_up=link.is_up,
         is_learning=data.get(_LEARNING) != _OFF,
         has_checksums=data.get(_CHECKSUM) == _ON,
-        master=unpack_number(values[_IFLA_MASTER]) if _IFLA_MASTER in values else 0,
-        has_port_flags=all(flags.get(kind) == value for kind, value in _PORT_FLAGS.items()),
+        as_port=parse_tunnel_port(body),
         is_outside=link.peer_netns_id != -1,
     )
+
+
+def parse_tunnel_port(body: bytes) -> PortInfo:
+    """Parses the settings of a tunnel as a port, from what `bridge_ports.parse_port` parses."""
+    settings = port_settings(body)
+    return PortInfo(parse_master(body), has_values(settings, _PORT_FLAGS), is_blocked(body, settings))
 
 
 def set_destination(mac: str, tunnel: LinkRef, node: str, *, bridged: bool) -> NetlinkRequest:

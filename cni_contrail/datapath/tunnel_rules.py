@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.datapath import nftables_messages as nft
-from cni_contrail.datapath.nftables_messages import Expression, KeyField
+from cni_contrail.datapath.nftables_messages import Chain, Expression, KeyField
 from cni_contrail.datapath.rule_texts import SOURCE, RuleText, is_family, with_digests
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.message import NetlinkRequest
@@ -32,6 +32,8 @@ _RAW = -300  # NF_IP_PRI_RAW
 _UDP = b"\x11"
 _DESTINATION_PORT = (nft.TRANSPORT, 2, 2)
 
+CHAINS = (Chain(_FROM_NODES, _INPUT, _RAW),)
+
 
 def rules(port: int) -> list[RuleText]:
     """Returns all rules of the table."""
@@ -46,7 +48,7 @@ def replace_table(port: int) -> list[NetlinkRequest]:
         nft.delete_table(TABLE),
         nft.new_table(TABLE),
         *(nft.new_set(TABLE, name, key, identifier) for identifier, (name, key) in enumerate(SETS.items(), start=1)),
-        nft.new_chain(TABLE, _FROM_NODES, hook=_INPUT, priority=_RAW, policy=nft.ACCEPT),
+        *(nft.new_chain(TABLE, chain) for chain in CHAINS),
         *(nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment) for rule in rules(port)),
     ]
 

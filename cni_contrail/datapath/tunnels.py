@@ -12,6 +12,7 @@ import errno
 from collections.abc import Collection, Mapping
 
 from cni_contrail.datapath import tunnel_messages as messages
+from cni_contrail.datapath.bridge_ports import unblock_port
 from cni_contrail.datapath.desired import Network, Underlay
 from cni_contrail.datapath.tunnel_messages import Tunnel, TunnelInfo
 from cni_contrail.datapath.tunnel_names import BRIDGED, bridged_tunnel, node_mac
@@ -111,8 +112,11 @@ def _is_usable(info: TunnelInfo, tunnel: Tunnel) -> bool:
 
 def _corrections(info: TunnelInfo, tunnel: Tunnel) -> list[NetlinkRequest]:
     requests = list(messages.set_tunnel(info, tunnel))
-    if info.master != BRIDGE.ifindex:
+    is_port = info.as_port.master == BRIDGE.ifindex
+    if not is_port:
         requests.append(messages.set_bridge(info.ref, BRIDGE))
-    if info.master != BRIDGE.ifindex or not info.has_port_flags:
+    if not is_port or not info.as_port.has_settings:
         requests.append(messages.set_port_flags(info.ref))
+    if is_port and info.as_port.is_blocked:
+        requests.append(unblock_port(info.ref))
     return requests

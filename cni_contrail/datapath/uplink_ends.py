@@ -10,11 +10,12 @@ from cni_contrail.datapath.forwarding import disable_ipv6, enable_forwarding, en
 from cni_contrail.datapath.missing_modules import commit, open_filters
 from cni_contrail.datapath.namespace_settings import disable_forwarding
 from cni_contrail.datapath.nftables_messages import delete_table
+from cni_contrail.datapath.nftables_tables import read_table
 from cni_contrail.datapath.routed_messages import desired_settings, set_host_end
 from cni_contrail.datapath.rule_texts import RuleText
 from cni_contrail.datapath.uplink_addresses import Pair
 from cni_contrail.datapath.uplink_messages import UplinkRoute, add_route, remove_route, set_mtu, set_route
-from cni_contrail.datapath.uplink_state import EndState, read_ends, read_rules
+from cni_contrail.datapath.uplink_state import EndState, read_ends
 from cni_contrail.link import links
 from cni_contrail.link.addresses import add_address, remove_address
 from cni_contrail.link.errors import LinkError
@@ -74,7 +75,8 @@ def reconcile_network_end(netns: int, ends: Ends, rules: Sequence[RuleText], *, 
         (enable_ipv6 if ipv6 else disable_ipv6)(UPLINK, sysctl_dir=sysctl_dir)
     changes = 0
     with kernel, filters:
-        if read_rules(filters) != [(rule.chain, rule.comment) for rule in rules]:
+        table = read_table(filters, uplink_rules.TABLE)
+        if table is None or not table.is_whole(uplink_rules.NETWORK_CHAINS, rules):
             commit(filters, uplink_rules.replace_network_table(rules), uplink_rules.MODULES)
             changes += 1
         end = _read(kernel)
@@ -99,7 +101,7 @@ def remove_network_end(netns: int, *, sysctl_dir: str) -> int:
         disable_forwarding(sysctl_dir)
         kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
-        if read_rules(filters) is not None:
+        if read_table(filters, uplink_rules.TABLE) is not None:
             filters.commit([delete_table(uplink_rules.TABLE)])
         end = read_ends(kernel, UPLINK).ends.get(UPLINK)
         kernel.execute_all([] if end is None else [links.delete(end.ref)])

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.desired import UPLINK
-from cni_contrail.datapath.nftables_messages import Expression
+from cni_contrail.datapath.nftables_messages import Chain, Expression
 from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_in, with_digests
 from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
 from cni_contrail.datapath.uplink_addresses import IPV4_RANGE, IPV6_RANGE
@@ -41,6 +41,9 @@ MODULES: Mapping[str, str] = {
 _BETWEEN_LINKS, _TO_OUTSIDE = "between_links", "to_outside"
 _FORWARD, _POSTROUTING = 2, 4  # NF_INET_...
 _FILTER, _SOURCE_NAT = 0, 100  # NF_IP_PRI_FILTER, NF_IP_PRI_NAT_SRC
+_NAT = Chain(_TO_OUTSIDE, _POSTROUTING, _SOURCE_NAT, kind="nat")
+NETWORK_CHAINS = (Chain(_BETWEEN_LINKS, _FORWARD, _FILTER, nft.DROP), _NAT)
+NODE_CHAINS = (Chain(_BETWEEN_LINKS, _FORWARD, _FILTER), _NAT)
 _HOST_END_PREFIX = "tap"
 _LINK_LOCAL = "169.254.0.0/16"
 
@@ -79,21 +82,20 @@ def node_rules() -> list[RuleText]:
 
 def replace_network_table(rules: Iterable[RuleText]) -> list[NetlinkRequest]:
     """Requests to replace the table of a network, whatever is left of it: what no rule accepts is dropped."""
-    return _replace_table(rules, policy=nft.DROP)
+    return _replace_table(NETWORK_CHAINS, rules)
 
 
 def replace_node_table() -> list[NetlinkRequest]:
     """Requests to replace the node's table, whatever is left of it: what no rule drops is accepted."""
-    return _replace_table(node_rules(), policy=nft.ACCEPT)
+    return _replace_table(NODE_CHAINS, node_rules())
 
 
-def _replace_table(rules: Iterable[RuleText], *, policy: int) -> list[NetlinkRequest]:
+def _replace_table(chains: Iterable[Chain], rules: Iterable[RuleText]) -> list[NetlinkRequest]:
     return [
         nft.new_table(TABLE),  # so that the deletion never fails
         nft.delete_table(TABLE),
         nft.new_table(TABLE),
-        nft.new_chain(TABLE, _BETWEEN_LINKS, hook=_FORWARD, priority=_FILTER, policy=policy),
-        nft.new_chain(TABLE, _TO_OUTSIDE, hook=_POSTROUTING, priority=_SOURCE_NAT, policy=nft.ACCEPT, kind="nat"),
+        *(nft.new_chain(TABLE, chain) for chain in chains),
         *(nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment) for rule in rules),
     ]
 

@@ -6,9 +6,6 @@ import errno
 import ipaddress
 import socket
 
-from cni_contrail.datapath import nftables_messages as nft
-from cni_contrail.datapath import uplink_rules
-from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.routed_messages import Settings, parse_settings
 from cni_contrail.datapath.uplink_addresses import AnyNetwork
 from cni_contrail.datapath.uplink_messages import UplinkRoute
@@ -81,20 +78,6 @@ def find_link(kernel: RouteSocket, name: str) -> EndState | None:
 def has_ends(kernel: RouteSocket, prefix: str) -> bool:
     """Returns whether there is a link whose name begins with the prefix; raises KernelError."""
     return any(links.parse_link(body).name.startswith(prefix) for body in kernel.dump(links.dump()))
-
-
-def read_rules(filters: NftablesSocket) -> list[tuple[str, str]] | None:
-    """Returns chain and comment of each rule of the table of uplinks, None without a table; raises KernelError."""
-    (table,) = filters.get([nft.get_table(uplink_rules.TABLE)])
-    try:
-        if isinstance(table, KernelError):
-            raise table
-        rules = [nft.parse_rule(body) for body in filters.dump(nft.dump_rules(uplink_rules.TABLE))]
-    except KernelError as error:
-        if error.errno != errno.ENOENT:
-            raise
-        return None
-    return [(rule.chain, rule.comment) for rule in rules]
 
 
 def _is_relevant(route: RouteInfo) -> bool:

@@ -19,6 +19,7 @@ from cni_contrail.datapath.fabric_routes import FabricRoutes, RefusedRoute, fabr
 from cni_contrail.datapath.forwarding import enable_forwarding
 from cni_contrail.datapath.missing_modules import commit, open_filters
 from cni_contrail.datapath.nftables_messages import delete_table
+from cni_contrail.datapath.nftables_tables import read_table
 from cni_contrail.datapath.uplink_addresses import Pair, free_pair, pair_of
 from cni_contrail.datapath.uplink_ends import (
     Ends,
@@ -29,7 +30,7 @@ from cni_contrail.datapath.uplink_ends import (
 )
 from cni_contrail.datapath.uplink_messages import create_uplink
 from cni_contrail.datapath.uplink_rules import NODE_PREFIX, node_link
-from cni_contrail.datapath.uplink_state import EndState, LinksState, find_link, has_ends, read_ends, read_rules
+from cni_contrail.datapath.uplink_state import EndState, LinksState, find_link, has_ends, read_ends
 from cni_contrail.link import links
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.exchange import RouteSocket
@@ -102,7 +103,8 @@ class Uplinks:
             return 0
         changes = 0
         with open_filters() as filters:
-            if read_rules(filters) != [(rule.chain, rule.comment) for rule in uplink_rules.node_rules()]:
+            table = read_table(filters, uplink_rules.TABLE)
+            if table is None or not table.is_whole(uplink_rules.NODE_CHAINS, uplink_rules.node_rules()):
                 commit(filters, uplink_rules.replace_node_table(), uplink_rules.MODULES)
                 changes += 1
         ipv6 = any(6 in self._versions(network) for network in wanted)
@@ -178,5 +180,5 @@ def remove_uplink(vni: int) -> None:
 def _remove_unused_table() -> None:
     """Removes the node's table if there is no uplink any more."""
     with RouteSocket() as kernel, open_filters() as filters:
-        if not has_ends(kernel, NODE_PREFIX) and read_rules(filters) is not None:
+        if not has_ends(kernel, NODE_PREFIX) and read_table(filters, uplink_rules.TABLE) is not None:
             filters.commit([delete_table(uplink_rules.TABLE)])

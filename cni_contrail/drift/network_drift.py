@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Sequence
 
-from cni_contrail.datapath.bridge import parse_port
+from cni_contrail.datapath.bridge_ports import parse_port
 from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
 from cni_contrail.datapath.entries import Entries, entries_of
 from cni_contrail.datapath.remote_entries import Held, with_remotes
+from cni_contrail.datapath.tunnel_messages import parse_tunnel_port
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.drift.kernel_change import (
     AddressGone,
@@ -84,7 +85,11 @@ class _Judge:
             return True
         if change.name in self.macs:
             port = parse_port(change.body)
-            return (port.master, port.has_settings, change.is_up) != (BRIDGE.ifindex, True, True)
+            is_right = (port.master, port.has_settings, change.is_up) == (BRIDGE.ifindex, True, True)
+            return not is_right or port.is_blocked
+        if change.name in BRIDGED:
+            tunnel = parse_tunnel_port(change.body)
+            return not (change.is_up and tunnel.has_settings) or tunnel.is_blocked
         if change.name == BRIDGE.name and not change.is_bridge_port:
             link = parse_link(change.body)
             return (link.mac, link.mtu, link.is_up) != (GATEWAY_MAC, self._network.mtu, True)

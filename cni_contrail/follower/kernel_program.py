@@ -19,9 +19,10 @@ from cni_contrail.follower.agent import Changes, Report, send_report
 from cni_contrail.follower.changed_networks import changed_networks
 from cni_contrail.follower.desired_state import DesiredState
 from cni_contrail.follower.repair_schedule import RepairSchedule
+from cni_contrail.quoting import listed, quoted
 
 _AUDIT_INTERVAL = 30.0  # seconds
-_NOTHING_DONE = NodeOutcome({}, {}, {}, set(), {}, [])
+_NOTHING_DONE = NodeOutcome.nothing()
 _EVERYTHING = -1  # in place of a network: notifications of all of them were lost
 _LOST = PossibleDrift(frozenset({"notifications lost"}), frozenset(), frozenset())
 
@@ -174,6 +175,7 @@ class KernelProgram:
         made = sum(self._outcome.changes.values())
         if is_audit and made:
             self._log.warning(f"datapath: {made} changes repaired what another program had changed")
+        self._log_removed(self._outcome)
         self.unreported = self.unreported.plus(Changes(0, made) if is_audit else Changes(made, 0))
         self._seconds = self._clock() - started
         self._log_problems()
@@ -188,6 +190,7 @@ class KernelProgram:
         chosen = changed | self._outcome.problems.keys() | missing
         outcome = self._reconciler.repair(desired.networks, desired.routed, desired.underlay, chosen)
         self._outcome = self._outcome.updated(outcome, chosen)
+        self._log_removed(outcome)
         self.unreported = self.unreported.plus(Changes(sum(outcome.changes.values()), 0))
         self._seconds = self._clock() - started
         self._log_problems()
@@ -205,6 +208,7 @@ class KernelProgram:
                 self._log.warning(
                     f"datapath: {_network(vni)}: repaired after a change by {_cause(drift)} ({changes} changes)"
                 )
+        self._log_removed(outcome)
         self.unreported = self.unreported.plus(Changes(made - repaired, repaired))
         self._log_problems()
         return made > 0 or (before.problems, before.missing) != (self._outcome.problems, self._outcome.missing)
@@ -220,6 +224,11 @@ class KernelProgram:
         for vni, fight in self._schedule.fights(self._clock(), known).items():
             problems[vni] = f"{fight}; {problems[vni]}" if vni in problems else str(fight)
         return self._outcome._replace(problems=problems)
+
+    def _log_removed(self, outcome: NodeOutcome) -> None:
+        for vni, tables in outcome.removed_tables.items():
+            names = listed([f"table {quoted(table)}" for table in tables])
+            self._log.warning(f"datapath: {_network(vni)}: removed {names} of another program")
 
     def _log_problems(self) -> None:
         problems = self._told_outcome().problems

@@ -5,14 +5,22 @@ from collections.abc import Callable
 
 import pytest
 
+from cni_contrail.datapath import filter_rules
+from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.desired import LocalPort, Network
+from cni_contrail.datapath.filter_rules import create_filter
 from cni_contrail.datapath.network_reconciler import reconcile_network
+from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import LinkError
+from cni_contrail.link.message import attribute
+from cni_contrail.link.netns import InNetns
 from tests.cni_contrail.datapath.conftest import GATEWAYS, MTU, Pod, VirtualNetwork
 from tests.support.echo import reaches
 
 Pair = tuple[Pod, Pod]
+DROPPING = "{ type filter hook prerouting priority -300 ; policy drop ; }"
+DROPPING_FROM_TAP2 = "{ type filter hook ingress device tap2 priority 0 ; policy drop ; }"
 
 
 def test_pods_of_a_network_reach_each_other_and_the_gateway_in_both_families(pair: Pair) -> None:
@@ -80,6 +88,13 @@ def test_a_port_without_a_link_is_reported_and_the_others_are_connected(network:
         ["nft", "delete", "table", "bridge", "contrail"],
         ["nft", "flush", "set", "bridge", "contrail", "ipv4"],
         ["nft", "flush", "chain", "bridge", "contrail", "from_ports"],
+        ["nft", "add", "table", "bridge", "contrail", "{ flags dormant ; }"],
+        ["nft", "chain", "bridge", "contrail", "between_ports", "{ policy drop ; }"],
+        ["nft", f"add chain bridge contrail other {DROPPING}"],
+        ["nft", f"add table bridge other ; add chain bridge other dropping {DROPPING}"],
+        ["nft", f"add table netdev other ; add chain netdev other dropping {DROPPING_FROM_TAP2}"],
+        ["bridge", "link", "set", "dev", "tap2", "state", "disabled"],
+        ["sh", "-c", "bridge link set dev tap2 isolated on && bridge link set dev tap3 isolated on"],
         ["sysctl", "-q", f"net.ipv6.conf.{BRIDGE.name}.disable_ipv6=1"],
     ],
     ids=" ".join,
@@ -103,6 +118,35 @@ def test_a_rule_that_was_exchanged_is_repaired(network: VirtualNetwork, pair: Pa
     assert network.reconcile().changes > 0
     assert network.reconcile().changes == 0
     assert not reaches(pair[0].namespace, pair[1].ipv4, source="10.7.0.99", timeout=1)
+
+
+def test_a_chain_whose_priority_was_changed_is_repaired(network: VirtualNetwork, pair: Pair) -> None:
+    assert pair
+    late = nft.new_chain(filter_rules.TABLE, nft.Chain("from_ports", 0, 300, nft.DROP))
+    changed = [late if each.what.startswith("create chain from_ports") else each for each in create_filter()]
+    with InNetns(network.netns), NftablesSocket() as filters:
+        filters.commit([nft.delete_table(filter_rules.TABLE), *changed])
+    assert "priority 300" in network.run("nft", "list", "table", "bridge", "contrail")
+    assert network.reconcile().changes > 0
+    assert "priority 300" not in network.run("nft", "list", "table", "bridge", "contrail")
+
+
+def test_a_table_that_a_running_program_owns_is_named_and_left(network: VirtualNetwork, pair: Pair) -> None:
+    request = nft.new_table(nft.Table(nft.BRIDGE, "other"))
+    owner = attribute(2, (2).to_bytes(4, "big"))  # NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER
+    with InNetns(network.netns), NftablesSocket() as program:
+        program.commit([request._replace(body=request.body + owner)])
+        outcome = network.reconcile()
+        assert "table bridge other of another program" in (outcome.problem or "")
+        assert outcome.changes == 0
+        assert reaches(pair[0].namespace, pair[1].ipv4)
+    assert network.reconcile().problem is None
+
+
+def test_a_port_whose_pod_has_it_down_is_as_desired(network: VirtualNetwork, pair: Pair) -> None:
+    pair[0].namespace.ip("link", "set", "eth0", "down")
+    assert "state disabled" in network.run("bridge", "link", "show", "dev", pair[0].port.link)
+    assert network.reconcile().changes == 0
 
 
 def test_a_link_with_the_name_of_the_bridge_is_replaced(network: VirtualNetwork, pair: Pair) -> None:

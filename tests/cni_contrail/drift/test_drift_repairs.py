@@ -7,6 +7,8 @@ from tests.cni_contrail.drift.conftest import PORT, REMOTE, ROUTED_PORT, UNDERLA
 
 PORT_MAC = PORT.mac
 OTHER_MAC = "02:00:00:00:00:99"
+DROPPING = "{ type filter hook prerouting priority -300 ; policy drop ; }"
+DROPPING_INGRESS = "{ type filter hook ingress device tap2 priority 0 ; policy drop ; }"
 DAMAGES = {
     "bridge deleted": ("bridge", "ip link delete br0"),
     "bridge down": ("bridge", "ip link set br0 down"),
@@ -15,6 +17,11 @@ DAMAGES = {
     "port detached": ("port", "ip link set tap2 nomaster"),
     "port down": ("port", "ip link set tap2 down"),
     "port learns": ("port", "bridge link set dev tap2 learning on"),
+    "port isolated": ("port", "bridge link set dev tap2 isolated on"),
+    "port locked": ("port", "bridge link set dev tap2 locked on"),
+    "port without broadcast": ("port", "bridge link set dev tap2 bcast_flood off"),
+    "port answered for": ("port", "bridge link set dev tap2 neigh_suppress on"),
+    "port disabled": ("port", "bridge link set dev tap2 state disabled"),
     "port floods": ("port", "ip link set tap2 type bridge_slave flood on"),
     "forwarding entry deleted": ("forwarding entry", f"bridge fdb delete {PORT_MAC} dev tap2 master"),
     "forwarding entry moved": ("forwarding entry", f"bridge fdb replace {PORT_MAC} dev other master static"),
@@ -27,6 +34,14 @@ DAMAGES = {
     "addresses flushed": ("gateway", "ip address flush dev br0 scope global"),
     "ruleset flushed": ("filter", "nft flush ruleset"),
     "table deleted": ("filter", "nft delete table bridge contrail"),
+    "table dormant": ("filter", "nft add table bridge contrail { flags dormant ; }"),
+    "policy of a chain": ("filter", "nft chain bridge contrail from_ports { policy accept ; }"),
+    "chain added": ("filter", f"nft add chain bridge contrail other {DROPPING}"),
+    "other table": ("filter", f"nft add table bridge other ; add chain bridge other dropping {DROPPING}"),
+    "other table on a link": (
+        "filter",
+        f"nft add table netdev other ; add chain netdev other dropping {DROPPING_INGRESS}",
+    ),
     "rules flushed": ("filter", "nft flush chain bridge contrail from_ports"),
     "elements flushed": ("filter", "nft flush set bridge contrail ipv6"),
 }
@@ -41,6 +56,8 @@ ROUTED_DAMAGES = {
     "MAC of the port": ("port", f"ip link set tapr2 address {OTHER_MAC}"),
     "ruleset flushed": ("filter", "nft flush ruleset"),
     "table deleted": ("filter", "nft delete table inet contrail"),
+    "table dormant": ("filter", "nft add table inet contrail { flags dormant ; }"),
+    "policy of a chain": ("filter", "nft chain inet contrail between_ports { policy drop ; }"),
     "elements flushed": ("filter", "nft flush set inet contrail ipv4"),
 }
 UPLINK_DAMAGES = {
@@ -48,18 +65,25 @@ UPLINK_DAMAGES = {
     "link down": "ip link set {link} down",
     "address deleted": "ip -4 address flush dev {link}",
     "ruleset flushed": "nft flush ruleset",
+    "table dormant": "nft add table inet contrail-uplink {{ flags dormant ; }}",
+    "policy of a chain": "nft chain inet contrail-uplink between_links {{ policy drop ; }}",
 }
 UPLINK_DAMAGES_IN_NETWORK = {
     "link deleted": "ip link delete dev up",
     "link down": "ip link set dev up down",
     "address deleted": "ip -4 address flush dev up",
     "table deleted": "nft delete table inet contrail-uplink",
+    "table dormant": "nft add table inet contrail-uplink { flags dormant ; }",
+    "policy of a chain": "nft chain inet contrail-uplink between_links { policy accept ; }",
 }
 
 TUNNEL_DAMAGES = {
     "tunnel deleted": ("tunnel", "ip link delete vx0"),
     "tunnel down": ("tunnel", "ip link set vx0 down"),
     "tunnel detached": ("tunnel", "ip link set vx0 nomaster"),
+    "tunnel isolated": ("tunnel", "bridge link set dev vx0 isolated on"),
+    "tunnel disabled": ("tunnel", "bridge link set dev vx0 state disabled"),
+    "tunnel floods": ("tunnel", "bridge link set dev vx0 flood on"),
     "neighbour deleted": ("neighbour", "ip neighbour delete 10.7.0.9 dev br0"),
     "forwarding entry deleted": ("forwarding entry", "bridge fdb delete 02:00:00:00:09:09 dev vx0 master"),
     "destination deleted": ("forwarding entry", "bridge fdb delete 02:00:00:00:09:09 dev vx0 self"),
@@ -69,6 +93,8 @@ INDEX_0_DAMAGES = {
     "tunnel deleted": ("tunnel", "ip link delete contrail.0"),
     "tunnel down": ("tunnel", "ip link set contrail.0 down"),
     "route deleted": ("route", "ip route delete 10.8.0.64/26"),
+    "tunnels' table dormant": ("filter", "nft add table inet contrail-tunnels { flags dormant ; }"),
+    "policy of the tunnels' table": ("filter", "nft chain inet contrail-tunnels from_nodes { policy drop ; }"),
     "route of the node's own block deleted": ("route", "ip route delete unreachable 10.8.0.0/26"),
     "ruleset flushed": ("filter", "nft flush ruleset"),
 }
@@ -78,10 +104,10 @@ INDEX_0_DAMAGES = {
 def test_what_was_changed_in_a_network_is_repaired(node: WatchedNode, network: Network, kind: str, damage: str) -> None:
     node.run(network.vni, "ip", "link", "add", "other", "master", "br0", "type", "veth", "peer", "name", "pother")
     settle(node)
-    before = node.objects(network.vni)
+    before = node.objects(network.vni), _port(node, network)
     node.run(network.vni, *damage.split())
     assert kind in node.await_repair(network.vni)
-    assert node.objects(network.vni) == before
+    assert (node.objects(network.vni), _port(node, network)) == before
     assert_nothing_is_left_to_repair(node)
 
 
@@ -169,6 +195,22 @@ def test_the_program_that_changed_rules_is_named(node: WatchedNode, network: Net
     assert "after a change by nft: filter" in node.await_repair(network.vni)
 
 
+def test_a_table_of_another_program_in_a_network_is_removed_and_named(node: WatchedNode, network: Network) -> None:
+    node.run(network.vni, "nft", "add", "table", "bridge", "other")
+    node.await_line(f"datapath: network {network.vni}: repaired after a change by nft: filter")
+    assert f'datapath: network {network.vni}: removed table "bridge other" of another program' in node.log.lines
+    assert "other" not in node.run(network.vni, "nft", "list", "tables")
+    assert_nothing_is_left_to_repair(node)
+
+
+def test_a_table_of_another_program_on_the_node_stays(node: WatchedNode, routed: RoutedPort) -> None:
+    assert routed
+    node.run(0, *f"nft add table bridge other ; add chain bridge other dropping {DROPPING}".split())
+    node.program.repair()
+    node.program.audit()
+    assert "table bridge other" in node.run(0, "nft", "list", "tables")
+
+
 def test_the_log_tells_of_a_deleted_port_that_it_is_missing(node: WatchedNode, routed: RoutedPort) -> None:
     node.namespace.ip("link", "delete", routed.link)
     node.program.repair()
@@ -237,3 +279,7 @@ def assert_nothing_is_left_to_repair(node: WatchedNode) -> None:
     node.log.lines.clear()
     node.program.audit()
     assert node.log.lines == []
+
+
+def _port(node: WatchedNode, network: Network) -> str:
+    return node.run(network.vni, "bridge", "-d", "link", "show", "dev", PORT.link)

@@ -79,7 +79,7 @@ class RecordedReconciler(NodeReconciler):
     def __init__(self) -> None:
         super().__init__(Namespaces())
         self.rounds: list[set[int] | None] = []
-        self.outcome = NodeOutcome({}, {}, {}, set(), {}, [])
+        self.outcome = NodeOutcome.nothing()
 
     def reconcile(
         self,
@@ -95,7 +95,7 @@ class RecordedReconciler(NodeReconciler):
         self, _desired: Sequence[Network], _routed: Routed, _underlay: Underlay | None, networks: Collection[int]
     ) -> NodeOutcome:
         self.rounds.append(set(networks))
-        return NodeOutcome({}, {}, {}, set(), {}, [])
+        return NodeOutcome.nothing()
 
 
 def test_only_networks_that_changed_are_read_and_all_of_them_in_audits() -> None:
@@ -108,7 +108,9 @@ def test_only_networks_that_changed_are_read_and_all_of_them_in_audits() -> None
 
 def test_networks_with_problems_are_read_again_with_others() -> None:
     reconciler = RecordedReconciler()
-    reconciler.outcome = NodeOutcome({}, {6: frozenset(("tap9",))}, {INDEX_0: "no filter"}, set(), {}, [])
+    reconciler.outcome = NodeOutcome.nothing()._replace(
+        missing={6: frozenset(("tap9",))}, problems={INDEX_0: "no filter"}
+    )
     program = KernelProgram(Endpoint("", "", 0), "test", reconciler, Log(), clock=FakeClock())
     program.program(STATE)
     program.program(with_red(ports=(PORT,)))
