@@ -28,7 +28,7 @@ from agent_api.errors import UnservableVirtualMachineError
 from agent_api.field_types import AUTHOR, NIL_UUID, format_vrouter_time
 from agent_api.ports.instance import NO_VLAN, InstancePort
 from agent_api.ports.port import Port
-from contrail_config.objects import InterfaceAddress, Route, VirtualMachine, VirtualMachineInterface
+from contrail_config.objects import ForwardingMode, InterfaceAddress, Route, VirtualMachine, VirtualMachineInterface
 
 NOTHING_REFUSED: Mapping[int, str] = MappingProxyType({})
 _NO_DNS = {4: "0.0.0.0", 6: "::"}
@@ -39,9 +39,9 @@ _FORBIDDEN_IN_ANNOTATION = re.compile(r'[:{}"\\\x00-\x1f\x7f]')
 class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     """One interface as configured; `mtu` is in bytes, a route without `gw` is on-link.
 
-    With a Linux datapath, `network_namespace` and `bridge` say where the host end belongs; with `routed` it belongs
-    in the node's own namespace, where it has these gateways of the pod's subnets, and reaches only the isolated network
-    `isolated_network`, if any. `refused`: why it must not be connected.
+    With a Linux datapath, `network_namespace` and `bridge` say where the host end belongs; without them it belongs in
+    the node's own namespace, and reaches only the isolated network `isolated_network`, if any. `routed` are the
+    gateways of the pod's subnets by which it reaches even these. `refused`: why it must not be connected.
     """
 
     id: str
@@ -200,12 +200,12 @@ def _instance_keys(port: Port) -> dict[str, Any]:
 def _datapath_keys(interface: VirtualMachineInterface, index: int, refused: str | None) -> dict[str, Any]:
     if refused is not None:
         return {"refused": refused}
+    gateways = tuple(each.subnet_gateway for each in interface.addresses if each.subnet_gateway)
     if index == 0:
-        return {
-            "routed": tuple(each.subnet_gateway for each in interface.addresses if each.subnet_gateway),
-            "isolated_network": isolated_network(interface) or UNSET,
-        }
-    return {"network_namespace": network_namespace(interface.vni), "bridge": BRIDGE}
+        return {"routed": gateways, "isolated_network": isolated_network(interface) or UNSET}
+    is_routed = interface.forwarding_mode is ForwardingMode.L3 and gateways
+    bridged = {"network_namespace": network_namespace(interface.vni), "bridge": BRIDGE}
+    return {**bridged, "routed": gateways} if is_routed else bridged
 
 
 def _address_keys(interface: VirtualMachineInterface) -> dict[str, Any]:

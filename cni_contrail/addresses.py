@@ -6,6 +6,9 @@ import socket
 DEFAULT_DESTINATION = {4: "0.0.0.0/0", 6: "::/0"}
 """Destination of a default route by family."""
 
+FULL_LENGTH = {4: 32, 6: 128}
+"""Prefix length of a single address by family."""
+
 
 def family_of(address: str) -> int:
     """Returns 4 or 6 for a valid address or CIDR."""

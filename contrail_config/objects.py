@@ -140,7 +140,8 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
     `nad` is `namespace/name` (at index 0 only if a NAD selects the network), `config_name` the network name that Multus
     passes, `interface` the name that the user requested, `attachment` the CNI_IFNAME that Multus passes.
 
-    `vni` (0: none), `ip_fabric_snat` and `ip_fabric_forwarding` are those that the network had at the assignment.
+    `vni` (0: none), `ip_fabric_snat`, `ip_fabric_forwarding` and `forwarding_mode` are those that the network had at
+    the assignment.
     `pod_network` is None in a network that has subnets of its own.
     """
 
@@ -160,6 +161,7 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
     ip_fabric_snat: bool = False
     ip_fabric_forwarding: bool = False
     pod_network: PodNetwork | None = None
+    forwarding_mode: ForwardingMode = ForwardingMode.L2_L3
 
 
 class Refusal(ConfigObject, frozen=True):

@@ -16,6 +16,7 @@ from agent_api.datapath.fabric import Fabric, RemoteBlock, RemoteEndpoint, Remot
 from agent_api.datapath.index_0 import interface_problem, isolated_network, refused_index_0, subnets_of
 from agent_api.datapath.refusals import FABRIC_SUBNETS, NetworkName, with_equal_vni, without_vni
 from contrail_config.objects import (
+    ForwardingMode,
     FqName,
     InterfaceAddress,
     Refusal,
@@ -43,8 +44,8 @@ class DesiredPort(_State, frozen=True):
 class DesiredNetwork(_State, frozen=True, omit_defaults=True):
     """A network: `mtu` is the lowest of its interfaces, `gateways` are those of its subnets, with prefix length.
 
-    `remotes` and `remote_blocks` are what other nodes have of it. While it is not `complete` some may be missing, so
-    none is to be removed.
+    `routed`: pods reach even their own subnets by the gateways. `remotes` and `remote_blocks` are what other nodes have
+    of it. While it is not `complete` some may be missing, so none is to be removed.
     """
 
     vni: int
@@ -56,6 +57,7 @@ class DesiredNetwork(_State, frozen=True, omit_defaults=True):
     remotes: tuple[RemoteEndpoint, ...] = ()
     remote_blocks: tuple[RemoteBlock, ...] = ()
     complete: bool = True
+    routed: bool = False
 
 
 class RoutedNetwork(_State, frozen=True, omit_defaults=True):
@@ -288,6 +290,7 @@ def _network(vni: int, attached: list[_Attached]) -> DesiredNetwork:
         snat=any(interface.ip_fabric_snat for interface in interfaces),
         forwarding=any(interface.ip_fabric_forwarding for interface in interfaces),
         ports=tuple(sorted(ports, key=lambda port: port.link)),
+        routed=any(interface.forwarding_mode is ForwardingMode.L3 for interface in interfaces),
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cni_contrail.addresses import family_of
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.datapath.attachment import connect_ports, held_networks
 from cni_contrail.datapath.desired import PENDING, LocalPort, Network, RoutedPort
 from cni_contrail.datapath.namespaces import vni_of
 from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.link.make import make_interfaces
-from cni_contrail.link.plan import InterfacePlan
+from cni_contrail.link.plan import Address, InterfacePlan
 
 
 def make_in_networks(node: NodeServices, netns: int, plans: Sequence[InterfacePlan]) -> int:
@@ -43,18 +44,29 @@ def _networks_of(plans: Sequence[InterfacePlan]) -> list[Network]:
         Network(
             vni=vni_of(namespace),
             mtu=min(plan.mtu for plan in group),
-            # Only the agent knows them: what it serves as an interface's gateway may be the address of another pod.
-            gateways=(),
+            gateways=tuple(dict.fromkeys(gateway for plan in group for gateway in _gateways(plan))),
             ports=tuple(_port(plan) for plan in group),
+            is_routed=any(plan.routed for plan in group),
         )
         for namespace, group in by_namespace.items()
     ]
     return sorted(networks, key=lambda network: network.vni)
 
 
+def _gateways(plan: InterfacePlan) -> Iterator[Address]:
+    """Yields those of subnets that the pod reaches by them.
+
+    The others only the agent knows: what it serves as an interface's gateway may be the address of another pod.
+    """
+    for gateway in plan.routed:
+        for address in plan.addresses:
+            if family_of(address.address) == family_of(gateway):
+                yield Address(gateway, address.prefix_length)
+
+
 def _routed_ports(plans: Sequence[InterfacePlan]) -> Iterator[RoutedPort]:
     for plan in plans:
-        if plan.routed:
+        if plan.routed and not plan.namespace:
             addresses = tuple(address.address for address in plan.addresses)
             yield RoutedPort(plan.host_name, plan.mac, addresses, plan.routed, plan.network)
 

@@ -46,6 +46,7 @@ class Network(NamedTuple):
 
     `snat`: its pods reach what is outside, with the node's address. `forwarding`: what is outside reaches its subnets.
     Pods on other nodes are `remotes`, or addresses in `blocks`; unless they are complete, no known one is removed.
+    `is_routed`: pods reach even their own subnets by the gateways.
     """
 
     vni: int
@@ -57,6 +58,12 @@ class Network(NamedTuple):
     remotes: tuple[RemoteEndpoint, ...] = ()
     blocks: tuple[RemoteBlock, ...] = ()
     is_complete: bool = True
+    is_routed: bool = False
+
+    @property
+    def routes_between_pods(self) -> bool:
+        """Whether the bridge routes packets between pods: by gateways, or to blocks on other nodes."""
+        return self.is_routed or bool(self.blocks)
 
     def nodes(self) -> frozenset[str]:
         """Returns the tunnel addresses of all nodes that have something of this network."""

@@ -15,6 +15,9 @@ IPv6 (duplicate address detection, multicast reports) is dropped without being c
 Chain `between_ports`, on what is forwarded: of broadcast and multicast only what ARP and neighbour discovery need. The
 rest is counted as broadcast, once for each port that it would have reached.
 
+Chain `from_bridge`, on what the bridge itself sends: no redirects, which the kernel sends for each packet that leaves
+by the link by which it came, as those between pods of a routed network do. For IPv6 it has no setting.
+
 Comments of rules end in digests (`rule_texts`), so that a rule of somebody else, or of another version, is found.
 
 Sources: RFC 826, RFC 4861 (sections 4.2 to 4.5), RFC 6980 and RFC 7112 for why the message type is read behind
@@ -51,13 +54,14 @@ MODULES: Mapping[str, str] = {"add a rule to chain from_ports": "nft_meta_bridge
 """Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
 
 _MAX_COUNTED_PORTS = 65_535
-_FROM_PORTS, _BETWEEN_PORTS = "from_ports", "between_ports"
-_PREROUTING, _FORWARD = 0, 2  # NF_BR_PRE_ROUTING, NF_BR_FORWARD
+_FROM_PORTS, _BETWEEN_PORTS, _FROM_BRIDGE = "from_ports", "between_ports", "from_bridge"
+_PREROUTING, _FORWARD, _OUTPUT = 0, 2, 3  # NF_BR_PRE_ROUTING, NF_BR_FORWARD, NF_BR_LOCAL_OUT
 _PRIORITY = -200  # NF_BR_PRI_FILTER_BRIDGED
 _CHAINS = (
     Chain(SPOOFED),
     Chain(_FROM_PORTS, _PREROUTING, _PRIORITY, nft.DROP),
     Chain(_BETWEEN_PORTS, _FORWARD, _PRIORITY),
+    Chain(_FROM_BRIDGE, _OUTPUT, _PRIORITY),
 )
 
 _ETHERNET_SOURCE, _ETHERNET_TYPE = (nft.LINK_LAYER, 6, 6), (nft.LINK_LAYER, 12, 2)
@@ -69,7 +73,8 @@ _FRAGMENT = 44
 _FRAGMENT_OFFSET = (2, 2)  # where it is in the extension header
 _OFFSET_BITS = b"\xff\xf8"
 _SOLICITATION, _ADVERTISEMENT = b"\x87", b"\x88"
-_NEVER_FROM_PODS = {b"\x86": "drop router advertisements", b"\x89": "drop redirects"}
+_REDIRECT = b"\x89"
+_NEVER_FROM_PODS = {b"\x86": "drop router advertisements", _REDIRECT: "drop redirects"}
 _IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
 _UNSPECIFIED = bytes(16)
 _GROUP_BIT = b"\x01"  # of the first byte of a MAC: broadcast or multicast
@@ -179,6 +184,7 @@ def _rules() -> Iterator[RuleText]:
         (_BETWEEN_PORTS, [*group, *icmpv6, *_is(_ICMP_TYPE, _SOLICITATION), accept], "accept solicitations"),
         (_BETWEEN_PORTS, [*group, *icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), accept], "accept advertisements"),
         (_BETWEEN_PORTS, [*group, nft.count(), drop], "drop broadcast"),
+        (_FROM_BRIDGE, [*icmpv6, *_is(_ICMP_TYPE, _REDIRECT), drop], "drop redirects"),
     ):
         yield RuleText(chain, tuple(expressions), text)
 

@@ -1,8 +1,8 @@
 """Kernel settings of a network's namespace, written before its first link exists.
 
 A new namespace may inherit the host's (`net.core.devconf_inherit_init_net`), so each is written. Packets are not
-forwarded in a network without an uplink (`uplinks`) and without blocks on other nodes. Links created later have IPv6
-off, as host ends of pods need no address of their own; the bridge has it, without duplicate address detection: its
+forwarded in a network without an uplink (`uplinks`) whose bridge does not route between pods. Links created later have
+IPv6 off, as host ends of pods need no address of their own; the bridge has it, without duplicate address detection: its
 addresses exist on every node.
 """
 
@@ -24,9 +24,9 @@ _NO_FORWARDING = {
     "ipv4/ip_forward": "0",
     "ipv6/conf/all/forwarding": "0",
 }
-_BETWEEN_BLOCKS = {
+_BETWEEN_PODS = {
     "ipv4/ip_forward": "1",
-    # Packets of a block leave by the bridge by which they came: a redirect would tell the pod to send them elsewhere.
+    # Packets between pods leave by the bridge by which they came: a redirect would tell the pod to send them elsewhere.
     "ipv4/conf/all/send_redirects": "0",
     f"ipv4/conf/{BRIDGE.name}/send_redirects": "0",
     "ipv6/conf/all/forwarding": "1",
@@ -44,12 +44,12 @@ def disable_forwarding(sysctl_dir: str) -> None:
     _write(sysctl_dir, _NO_FORWARDING)
 
 
-def forward_between_blocks(sysctl_dir: str) -> None:
-    """Lets the bridge, which exists, route packets to blocks of other nodes; the calling thread is in its namespace.
+def forward_between_pods(sysctl_dir: str) -> None:
+    """Lets the bridge, which exists, route packets between pods; the calling thread is in its namespace.
 
     Raises SysctlError.
     """
-    _write(sysctl_dir, _BETWEEN_BLOCKS)
+    _write(sysctl_dir, _BETWEEN_PODS)
 
 
 def configure_bridge(sysctl_dir: str) -> None:

@@ -20,7 +20,7 @@ from cni_contrail.datapath.namespace_settings import (
     configure_bridge,
     configure_namespace,
     disable_forwarding,
-    forward_between_blocks,
+    forward_between_pods,
 )
 from cni_contrail.datapath.network_requests import filter_requests, table_requests
 from cni_contrail.datapath.network_state import NetworkState, read_network
@@ -131,15 +131,15 @@ def _prepare(
     Returns the state then, the number of changes, and what prevents tunnels: pods of this node do without.
     """
     state = read_network(kernel, filters)
-    if UPLINK not in state.indexes and not network.blocks:
+    if UPLINK not in state.indexes and not network.routes_between_pods:
         with InNetns(netns):
             disable_forwarding(sysctl_dir)
     requests = [*_set_bridge(state, network), *_attach(state, {port.link for port in network.ports})]
     kernel.execute_all(requests)
     requests += _unblock(kernel, state, {port.link for port in network.ports})
-    if network.blocks:
+    if network.routes_between_pods:
         with InNetns(netns):
-            forward_between_blocks(sysctl_dir)
+            forward_between_pods(sysctl_dir)
     changes, problem = len(requests), None
     try:
         changes += make_tunnels(kernel, netns, tunnels, state.tunnels, is_new=state.bridge is None)

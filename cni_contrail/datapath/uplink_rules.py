@@ -53,10 +53,10 @@ def node_link(vni: int) -> str:
     return f"{NODE_PREFIX}{vni}"
 
 
-def network_rules(*, snat: bool, subnets: Sequence[str], blocks: bool = False) -> list[RuleText]:
+def network_rules(*, snat: bool, subnets: Sequence[str], between_pods: bool = False) -> list[RuleText]:
     """Returns the rules of the table of a network; `subnets` (CIDRs) are reachable from outside.
 
-    With `blocks` on other nodes, the bridge routes packets between its pods and theirs.
+    `between_pods`: the bridge routes packets between pods, of this node and of others.
     """
     accept, new = nft.verdict(nft.ACCEPT), nft.has_state(nft.NEW)
     outward = (*_is_link(nft.IIFNAME, BRIDGE.name), *_is_link(nft.OIFNAME, UPLINK))
@@ -66,7 +66,7 @@ def network_rules(*, snat: bool, subnets: Sequence[str], blocks: bool = False) -
         source, destination = is_in(SOURCE, subnet), is_in(DESTINATION, subnet)
         rules.append(RuleText(_BETWEEN_LINKS, (*outward, *source, accept), f"accept from {subnet}"))
         rules.append(RuleText(_BETWEEN_LINKS, (*inward, *destination, accept), f"accept to {subnet}"))
-    if blocks:
+    if between_pods:
         between = (*_is_link(nft.IIFNAME, BRIDGE.name), *_is_link(nft.OIFNAME, BRIDGE.name))
         rules.append(RuleText(_BETWEEN_LINKS, (*between, accept), "accept between pods"))
     if snat:

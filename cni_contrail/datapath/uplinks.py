@@ -112,7 +112,7 @@ class Uplinks:
 
     def _connect(self, kernel: RouteSocket, netns: int, network: Network, found: int | None) -> int:
         subnets = self._fabric.granted.get(network.vni, ())
-        rules = uplink_rules.network_rules(snat=network.snat, subnets=subnets, blocks=bool(network.blocks))
+        rules = uplink_rules.network_rules(snat=network.snat, subnets=subnets, between_pods=network.routes_between_pods)
         versions = self._versions(network)
         changes = 0
         end = None if self._node is None else self._node.ends.get(node_link(network.vni))

@@ -62,6 +62,7 @@ def _networks(values: object) -> Iterator[Network]:
             remotes=read_remotes(item),
             blocks=read_blocks(item.get("remote-blocks", [])),
             is_complete=flag(item.get("complete", True), "complete"),
+            is_routed=flag(item.get("routed", False), "routed"),
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from cni_contrail.addresses import family_of, network_of
+from cni_contrail.addresses import FULL_LENGTH, family_of, network_of
 from cni_contrail.interfaces.names import alias, host_name, vlan_link_name
 from cni_contrail.interfaces.served import ServedAddress, ServedInterface
 from cni_contrail.link.addresses import SubnetKey, subnet_of
@@ -12,7 +12,6 @@ from cni_contrail.pod import PodIdentity
 
 _FIRST_TABLE = 1000  # of routing tables for source addresses; `sbr` takes the first free one from 100
 _NEVER_PREFERRED = 1 << 24  # metric above that of every route which the plugin adds
-_FULL_LENGTH = {4: 32, 6: 128}
 _SUBNET_METRIC = {4: 0, 6: 256}  # of the routes that the kernel adds for the subnets of addresses
 
 
@@ -57,9 +56,9 @@ def plan_interfaces(
 
 
 def _routed(plan: InterfacePlan) -> InterfacePlan:
-    """Returns the plan of an interface that the host routes: the pod sends everything to a gateway.
+    """Returns the plan of an interface of a routed network: the pod sends everything to a gateway.
 
-    That includes what is for its own subnet: the host has no link on which others could answer. The kernel's own route
+    That includes what is for its own subnet: there is no link on which all others could answer. The kernel's own route
     to the subnet gets a worse metric, and stays.
     """
     return plan._replace(
@@ -71,9 +70,9 @@ def _routed(plan: InterfacePlan) -> InterfacePlan:
 def _gateway_routes(plan: InterfacePlan) -> Iterator[Route]:
     for gateway in plan.routed:
         family = family_of(gateway)
-        yield Route(f"{gateway}/{_FULL_LENGTH[family]}", None)
+        yield Route(f"{gateway}/{FULL_LENGTH[family]}", None)
         for address, length, _ in plan.addresses:
-            if family_of(address) == family and length < _FULL_LENGTH[family]:
+            if family_of(address) == family and length < FULL_LENGTH[family]:
                 yield Route(network_of(address, length), gateway)
 
 

@@ -50,10 +50,10 @@ class ServedInterface(NamedTuple):
     """One interface of a pod, at `position` (from 0) of `total`: the two numbers of its index.
 
     `addresses` is None until the Contrail vrouter agent reports them; `mtu` is in bytes, None if the plugin's settings
-    apply. `namespace` is that of its network where a datapath connects the interface to the network's bridge; `routed`:
-    the datapath routes it in the host's namespace, which has these gateways of its subnets, and isolates it with the
-    other interfaces of the network `isolated_network`, unless that is 0. `vlan_id` is as the agent
-    states it, whatever that is: only nested mode needs one.
+    apply. `namespace` is that of its network where a datapath connects the interface to the network's bridge; `routed`
+    are gateways of its subnets, by which it reaches even these. With them and without a namespace the datapath routes
+    it in the host's, and isolates it with the other interfaces of the network `isolated_network`, unless that is 0.
+    `vlan_id` is as the agent states it, whatever that is: only nested mode needs one.
     """
 
     uuid: str

@@ -56,8 +56,9 @@ class InterfacePlan(NamedTuple):
     `source_routing` has its addresses in subnets that overlap those of other interfaces of the pod.
 
     The host end is in the host's namespace, or with `namespace` in that of its network (`host_side`), as a port of the
-    bridge. `routed`: the datapath routes it in the host's namespace, where it has these gateways of the pod's subnets.
-    `network` is then the number of its network, if that is isolated from the cluster's.
+    bridge. `routed` are gateways of the pod's subnets, by which it reaches even these; its `routes` say so. With them
+    and without `namespace` the datapath routes it in the host's, and `network` is the number of its network, if that is
+    isolated from the cluster's.
 
     A veth pair, unless `vlan_id` is set (nested mode): then `name` is a macvlan over the VLAN `vlan_id` of the host's
     link `parent`, and `host_name` is the name that a VLAN link gets if this plugin creates it (see `vlan_links`).

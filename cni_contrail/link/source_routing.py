@@ -56,10 +56,14 @@ class RuleInfo(NamedTuple):
 
 
 def table_routes(plan: InterfacePlan, source: SourceRouting) -> list[Route]:
-    """Returns the routes of the table: the subnet, the interface's own of the family, and the default route."""
+    """Returns the routes of the table: the subnet, the interface's own of the family, and the default route.
+
+    The subnet is on the link, unless the interface reaches it by a gateway: then it is among its own.
+    """
     family, local = packed(source.address)
     routes = []
-    if source.prefix_length < 8 * len(local):
+    is_routed = any(packed(gateway)[0] == family for gateway in plan.routed)
+    if source.prefix_length < 8 * len(local) and not is_routed:
         routes.append(Route(network_of(Address(source.address, source.prefix_length)), None))
     routes += [route for route in plan.routes if packed(route.destination.partition("/")[0])[0] == family]
     if source.gateway is not None:

@@ -155,6 +155,7 @@ def _interface(
         ip_fabric_snat=spec.network.ip_fabric_snat,
         ip_fabric_forwarding=spec.network.ip_fabric_forwarding,
         pod_network=_pod_network(spec.network, cluster),
+        forwarding_mode=spec.network.forwarding_mode,
     )
 
 

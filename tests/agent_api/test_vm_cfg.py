@@ -7,7 +7,7 @@ import msgspec
 from agent_api.datapath.desired_state import DatapathOptions
 from agent_api.datapath.kind import Datapath
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.objects import DefaultGateway, InterfaceAddress, PodNetwork, Route, VirtualMachine
+from contrail_config.objects import DefaultGateway, ForwardingMode, InterfaceAddress, PodNetwork, Route, VirtualMachine
 from tests.agent_api.conftest import StartAgent, WaitForSync
 from tests.support.served_agent import ServedAgent, until
 from tests.support.virtual_machines import (
@@ -153,6 +153,18 @@ async def test_with_a_linux_datapath_items_end_with_the_place_of_the_host_end(
         ("routes", []),
         ("refused", f"network {name}: not connected: it has no VNI yet"),
     ]
+
+
+async def test_a_routed_network_names_the_gateways_of_its_subnets(store: SqliteStore, start_agent: StartAgent) -> None:
+    served = await start_agent(datapath=Datapath.LINUX)
+    address = InterfaceAddress("10.1.0.5", 24, gateway="10.1.0.66", subnet_gateway="10.1.0.1")
+    routed = msgspec.structs.replace(
+        left_interface(SAMPLE_VM, 1), vni=5, addresses=(address,), forwarding_mode=ForwardingMode.L3
+    )
+    machine = make_virtual_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), routed))
+    _, item = await vm_cfg_of(store, served, machine)
+    assert item["gateway"] == "10.1.0.66"
+    assert list(item.items())[-3:] == [("network-namespace", "contrail-5"), ("bridge", "br0"), ("routed", ["10.1.0.1"])]
 
 
 async def test_index_0_of_an_isolated_namespace_names_its_network(store: SqliteStore, start_agent: StartAgent) -> None:

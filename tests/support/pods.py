@@ -47,15 +47,17 @@ def make_nad(
     gateway: str | None = None,
     exclude: str | None = None,
     network: str | None = None,
+    forwarding_mode: str | None = None,
     config: str | None = OWN_CONFIG,
     generation: int = 1,
 ) -> Nad:
-    """A NAD; `cidr`, `gateway`, `exclude` and `network` are its annotations, `config` its `spec.config`."""
+    """A NAD; its annotations from `cidr` to `forwarding_mode`, and `config`, its `spec.config`."""
     annotations = {
         "opencontrail.org/cidr": cidr,
         "opencontrail.org/gateway": gateway,
         "opencontrail.org/exclude": exclude,
         "opencontrail.org/network": network,
+        "opencontrail.org/forwarding-mode": forwarding_mode,
     }
     return Nad(
         namespace=namespace,

@@ -17,6 +17,7 @@ from agent_api.datapath.desired_state import (
     desired_state,
 )
 from contrail_config.objects import (
+    ForwardingMode,
     FqName,
     InterfaceAddress,
     PodNetwork,
@@ -93,6 +94,12 @@ def test_one_interface_with_a_fabric_setting_is_enough() -> None:
     pods = (make_pod(interface_in(BLUE, 7, ip_fabric_snat=True)), make_pod(interface_in(BLUE, 8)))
     network = only_network(computed(*pods))
     assert (network.snat, network.forwarding) == (True, False)
+
+
+def test_a_network_is_routed_if_an_interface_was_assigned_so() -> None:
+    pods = [make_pod(interface_in(BLUE, 7)), make_pod(interface_in(BLUE, 8, forwarding_mode=ForwardingMode.L3))]
+    assert not only_network(computed(pods[0])).routed
+    assert msgspec.to_builtins(only_network(computed(*pods)))["routed"] is True
 
 
 def test_the_node_does_not_answer_for_a_gateway_that_a_pod_requested() -> None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from contrail_config.errors import ConflictError, NotFoundError
-from contrail_config.objects import DefaultGateway, InterfaceAddress, Route
+from contrail_config.objects import DefaultGateway, ForwardingMode, InterfaceAddress, Route
 from contrail_config.store import Store
 from tests.support.stores import OpenStore
 from tests.support.virtual_machines import make_virtual_machine
@@ -27,6 +27,7 @@ async def test_a_virtual_machine_is_stored_completely(store: Store, open_store: 
         vni=2**24 - 1,
         ip_fabric_snat=True,
         ip_fabric_forwarding=True,
+        forwarding_mode=ForwardingMode.L3,
     )
     virtual_machine = make_virtual_machine(
         interfaces=(interface, interface_in(network, new_owner())), config_hash="f00d"

@@ -40,9 +40,9 @@ class Cluster:
         self.fabric.ip("link", "add", "fabric", "mtu", str(MTU), "up", "type", "bridge", "mcast_snooping", "0")
         self.nodes: list[Node] = []
 
-    def add_nad(self, name: str, *, cidr: str) -> None:
+    def add_nad(self, name: str, *, cidr: str, **annotations: str) -> None:
         """Creates a NAD."""
-        self.server.ask("POST", _NADS, nad(name, cidr=cidr))
+        self.server.ask("POST", _NADS, nad(name, cidr=cidr, **annotations))
 
     def add_pod(self, name: str, node: Node, *, networks: str) -> None:
         """Creates a pod that is bound to a node."""

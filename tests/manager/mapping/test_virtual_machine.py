@@ -68,6 +68,13 @@ def test_each_interface_has_the_vni_and_the_fabric_settings_of_its_network() -> 
     assert not any(interface.ip_fabric_forwarding for interface in machine.interfaces)
 
 
+def test_each_interface_has_the_forwarding_mode_of_its_network() -> None:
+    pod, catalogue = make_pod(networks="net-a,net-b"), make_catalogue(NET_A, make_nad("net-b", forwarding_mode="l3"))
+    resolved = resolve_interfaces(pod, catalogue=catalogue, configuration=ManagerConfiguration())
+    machine = build_virtual_machine(pod, resolved.interfaces, (), cluster="k8s")
+    assert [str(interface.forwarding_mode) for interface in machine.interfaces] == ["l3", "l2_l3", "l3"]
+
+
 def test_the_subnets_gateway_is_kept_beside_a_requested_one() -> None:
     pod = make_pod(networks='[{"name": "net-a", "default-route": ["10.1.7.7"]}]')
     ipv4, ipv6 = build(pod, NET_A).interfaces[1].addresses
