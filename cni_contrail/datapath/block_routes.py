@@ -32,14 +32,17 @@ _REPLACE = 0x100  # NLM_F_REPLACE
 _ROUTE = struct.Struct("=BBBBBBBBI")  # struct rtmsg: family, lengths, TOS, table, protocol, scope, type, flags
 _VIA = struct.Struct("=H")  # struct rtvia: family; then the address
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFERRED_SOURCE, _RTA_TABLE, _RTA_VIA = 1, 4, 5, 6, 7, 15, 18
-_UNIVERSE, _ANY_SCOPE = 0, 255
+_UNIVERSE, _LINK_SCOPE, _ANY_SCOPE = 0, 253, 255
 _UNREACHABLE = 7  # RTN_UNREACHABLE
 _ONLINK = 4  # RTNH_F_ONLINK
 _METRIC: dict[int, int] = {socket.AF_INET: 0, socket.AF_INET6: 1024}
 
 
 class NextHop(NamedTuple):
-    """Where packets for a block go; the node itself sends with the address `source`, if there is one."""
+    """Where packets for a block go; the node itself sends with the address `source`, if there is one.
+
+    Without a gateway, which is an empty text, what they are for is on the link.
+    """
 
     gateway: str
     source: str | None = None
@@ -102,13 +105,15 @@ def parse_route(body: bytes) -> BlockRoute | None:
 
 def _new(link: LinkRef, cidr: str, hop: NextHop, flags: int) -> NetlinkRequest:
     family, _, _ = packed_destination(cidr)
-    gateway_family, gateway = packed(hop.gateway)
-    body = _header(cidr, UNICAST, _UNIVERSE, _ONLINK if gateway_family == socket.AF_INET else 0)
-    body += _destination(cidr) + number(_RTA_OIF, link.ifindex)
-    if gateway_family == family:
-        body += attribute(_RTA_GATEWAY, gateway)
+    if hop.gateway:
+        gateway_family, gateway = packed(hop.gateway)
+        body = _header(cidr, UNICAST, _UNIVERSE, _ONLINK if gateway_family == socket.AF_INET else 0)
+        is_same = gateway_family == family
+        via = _VIA.pack(gateway_family) + gateway
+        body += attribute(_RTA_GATEWAY, gateway) if is_same else attribute(_RTA_VIA, via)
     else:
-        body += attribute(_RTA_VIA, _VIA.pack(gateway_family) + gateway)
+        body = _header(cidr, UNICAST, _LINK_SCOPE if family == socket.AF_INET else _UNIVERSE, 0)
+    body += _destination(cidr) + number(_RTA_OIF, link.ifindex)
     if hop.source is not None:
         body += attribute(_RTA_PREFERRED_SOURCE, packed(hop.source)[1])
     return NetlinkRequest(_RTM_NEWROUTE, flags, body, f"{link.name}: add route to {cidr}")

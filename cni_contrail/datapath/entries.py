@@ -12,6 +12,9 @@ from cni_contrail.link.links import packed_mac
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 
+ON_LINK = ""
+"""In place of a gateway: what the route leads to is behind the bridge."""
+
 
 class Source(NamedTuple):
     """Element of the filter: a port may send from this address with this MAC."""
@@ -31,7 +34,8 @@ class Behind(NamedTuple):
 class Entries(NamedTuple):
     """Addresses of the bridge; per MAC its port (`forwarding`); per address its MAC (`neighbours`); filter elements.
 
-    Of what is on other nodes also the node per MAC behind a tunnel (`destinations`), and the gateway per CIDR.
+    Of what is on other nodes also the node per MAC behind a tunnel (`destinations`), and the gateway per CIDR. `routes`
+    also has the addresses of this node's ports that are in CIDRs of others: they are `ON_LINK`.
     """
 
     gateways: frozenset[Address]

@@ -9,7 +9,7 @@ from cni_contrail.datapath import bridge, filter_rules, uplink_rules
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.block_routes import parse_route
 from cni_contrail.datapath.bridge_ports import parse_port
-from cni_contrail.datapath.entries import Behind, Entries, Source
+from cni_contrail.datapath.entries import ON_LINK, Behind, Entries, Source
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.nftables_messages import Table
 from cni_contrail.datapath.nftables_socket import NftablesSocket
@@ -89,9 +89,9 @@ def _read_tunnels(bodies: list[bytes]) -> dict[str, TunnelInfo]:
 def _read_routes(kernel: RouteSocket) -> dict[str, str]:
     found = [parse_route(body) for body in kernel.dump(dump_routes())]
     return {
-        route.cidr: route.hop.gateway
+        route.cidr: ON_LINK if route.hop is None else route.hop.gateway
         for route in found
-        if route is not None and route.hop is not None and route.ifindex == BRIDGE.ifindex
+        if route is not None and route.ifindex == BRIDGE.ifindex
     }
 
 

@@ -3,16 +3,18 @@
 An endpoint is a MAC behind the tunnel to its node, and a neighbour for each address. A block is a route by its node:
 a gateway that is a neighbour with the node's MAC, behind the tunnel like an endpoint.
 
-What is on this node takes precedence: a pod that has just moved here is still listed elsewhere. Of two endpoints with
-one MAC or one address the first takes precedence.
+What is on this node takes precedence: a pod that has just moved here is still listed elsewhere, and one may have an
+address in a block of another node, so that it needs a route of its own. Of two endpoints with one MAC or one address
+the first takes precedence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
+from cni_contrail.addresses import FULL_LENGTH, family_of, network_of
 from cni_contrail.datapath.desired import Network, RemoteEndpoint, Underlay
-from cni_contrail.datapath.entries import Behind, Entries
+from cni_contrail.datapath.entries import ON_LINK, Behind, Entries
 from cni_contrail.datapath.tunnel_names import bridged_tunnel, node_gateway, node_mac
 from cni_contrail.link.named_tuple import NamedTuple
 
@@ -48,11 +50,12 @@ def with_remotes(local: Entries, network: Network, underlay: Underlay, held: Hel
         for address in remote.addresses:
             if address not in held.addresses:
                 neighbours.setdefault(address, remote.mac)
+    routes = {block.cidr: node_gateway(block.tunnel) for block in network.blocks if underlay.local(block.tunnel)}
     return local._replace(
         forwarding=forwarding | local.forwarding,
         neighbours=neighbours | local.neighbours,
         destinations=destinations,
-        routes={block.cidr: node_gateway(block.tunnel) for block in network.blocks if underlay.local(block.tunnel)},
+        routes=routes | _routes_within(routes, held.addresses.union(local.neighbours)),
     )
 
 
@@ -64,6 +67,17 @@ def no_address_for(nodes: Iterable[str], underlay: Underlay) -> str | None:
     more = f" and {len(missing) - 1} more nodes" if len(missing) > 1 else ""
     version = 6 if ":" in missing[0] else 4
     return f"no tunnel to {missing[0]}{more}: this node has no IPv{version} tunnel address"
+
+
+def _routes_within(blocks: Collection[str], addresses: Iterable[str]) -> dict[str, str]:
+    """Returns routes on the link to those addresses of this node that are in blocks of others."""
+    lengths = {(family_of(cidr), int(cidr.rpartition("/")[2])) for cidr in blocks}
+    return {
+        f"{address}/{FULL_LENGTH[family]}": ON_LINK
+        for address in (addresses if lengths else ())
+        for family, length in lengths
+        if family == family_of(address) and network_of(address, length) in blocks
+    }
 
 
 def _reachable(remotes: tuple[RemoteEndpoint, ...], underlay: Underlay) -> Iterator[RemoteEndpoint]:
