@@ -35,7 +35,8 @@ def measure_kills(count: int) -> dict[str, Any]:
             node.manager.wait_until_ready()
             node.await_report(started)
     sent, lost = sum(stream.sent for stream in streams), sum(stream.lost() for stream in streams)
-    return {f"{count} kills": {"packets": sent, "lost": lost, "must": 0}}
+    found = {"packets": sent, "lost": lost, "must": 0}
+    return {f"{count} kills": {**found, "gaps": [stream.gaps() for stream in streams]} if lost else found}
 
 
 def _kill_and_start(node: DatapathNode, process: NodeDaemon | EmbeddedProcess) -> None:
