@@ -161,6 +161,7 @@ def test_11_neighbours_keep_the_mac_of_the_previous_owner(
             with plugin.node.inside():
                 wires.append(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
                 wires[0].bind((plugin.node.links()[0], 3))
+                wires[0].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)  # clears "network is down": it is not up yet
 
     agent.before(listen)
     plugin.add(pod).succeeded()
