@@ -137,6 +137,13 @@ class DatapathNode:
         self.manager.wait_until(lambda: self._is_reported(since), what="reported")
         return self.report()["report"]
 
+    def await_ports(self, number: int) -> None:
+        """Waits until the network's ports are those of so many pods in the state that was programmed last.
+
+        ADD connects a port itself; the desired state has it a moment later.
+        """
+        self.manager.wait_until(lambda: self._has_ports(number), what="programmed")
+
     def lose_kernel_state(self) -> None:
         """Removes the networks and what is below /run, as a reboot does; both processes have been killed."""
         self.networks.close()
@@ -149,6 +156,12 @@ class DatapathNode:
             self.manager.kill()
         self.daemon.close()
         self.networks.close()
+
+    def _has_ports(self, number: int) -> bool:
+        status = self.report()
+        network = status["networks"].get(str(self.vni), {"ports": 0})
+        is_programmed = status["report"] is not None and status["report"]["version"] == status["version"]
+        return bool(is_programmed and network["ports"] == number)
 
     def _is_reported(self, since: float) -> bool:
         started = time.monotonic()

@@ -23,6 +23,7 @@ def measure_kills(count: int) -> dict[str, Any]:
     The manager is the last one: it programs the kernel as soon as it runs again, while the daemon may be on standby.
     """
     with datapath_node() as node, node.attached("a") as first, node.attached("b") as second:
+        node.await_ports(2)  # else flushed rules come back without the newest port, which is mute for a moment
         streams = [EchoStream(first.namespace, address) for address in second.addresses]
         with ExitStack() as stack:
             for stream in streams:
