@@ -38,6 +38,13 @@ def arp_problem(sysctl_dir: str) -> str | None:
     return f"net.ipv4.conf.all.arp_ignore is {value}: pods cannot resolve their gateway; set it to 0 or 1"
 
 
+def forwarding_problem(*, ipv6: bool, sysctl_dir: str) -> str | None:
+    """Returns which forwarding is not enabled that pods need; None if all is. Raises SysctlError."""
+    keys = ["ipv4/ip_forward", *(["ipv6/conf/all/forwarding"] if ipv6 else [])]
+    off = [key for key in keys if _read(sysctl_dir, key) != "1"]
+    return ", ".join(f"net.{key.replace('/', '.')} is off" for key in off) or None
+
+
 def enable_ipv6(link: str, *, sysctl_dir: str) -> None:
     """Enables IPv6 on a host end, which ignores router advertisements of its pod; raises SysctlError."""
     _ensure(sysctl_dir, f"ipv6/conf/{link}/accept_ra", "0")

@@ -42,7 +42,7 @@ class NodeTunnels:
         self.dropped, self._stale_nodes = 0, frozenset()
         if not underlay.addresses:
             return 0
-        used = _used(underlay, networks)
+        used = used_nodes(underlay, networks)
         outcome = accept_nodes(underlay.peers | used, underlay.port)
         self.dropped, self._stale_nodes = outcome.dropped, outcome.stale
         if self._measured is None or self._measured[0] != used or self._clock() - self._measured[1] >= _MEASURED_FOR:
@@ -88,7 +88,7 @@ class NodeTunnels:
         self._delay.forget(vni)
 
 
-def _used(underlay: Underlay, networks: Sequence[Network]) -> frozenset[str]:
+def used_nodes(underlay: Underlay, networks: Sequence[Network]) -> frozenset[str]:
     """Returns the addresses of nodes that have something that this node reaches."""
     routed = frozenset[str]() if underlay.routed is None else underlay.routed.nodes()
     return routed.union(*(network.nodes() for network in networks))

@@ -52,7 +52,7 @@ def reconcile_blocks(
     continues where this one ended.
     """
     with RouteSocket() as kernel:
-        wanted = _tunnels_of(network, underlay)
+        wanted = tunnels_of(network, underlay)
         changes = _make_tunnels(kernel, wanted, read_tunnels(kernel), sysctl_dir)
         state = read_blocks(kernel)
         desired = entries_of(network, underlay, state.hosts)
@@ -83,7 +83,8 @@ def purge_blocks() -> bool:
     return bool(state.tunnels or state.entries.ways)
 
 
-def _tunnels_of(network: RoutedNetwork, underlay: Underlay) -> dict[str, Tunnel]:
+def tunnels_of(network: RoutedNetwork, underlay: Underlay) -> dict[str, Tunnel]:
+    """Returns the desired tunnels of index 0 by name."""
     return {
         name: Tunnel(name, network.vni, local, underlay.port, node_mac(local), network.mtu)
         for local in underlay.used_addresses(network.nodes())

@@ -14,7 +14,7 @@ from cni_contrail.link.errors import KernelError
 from cni_contrail.link.named_tuple import NamedTuple
 
 
-class _State(NamedTuple):
+class TunnelFilterState(NamedTuple):
     """The table if there is one, and the addresses that are accepted. `dropped` is since the table was made."""
 
     table: TableState | None
@@ -36,7 +36,7 @@ def accept_nodes(nodes: frozenset[str], port: int) -> TunnelFilterOutcome:
     The calling thread is in the node's namespace. Raises KernelError or MissingModuleError, each a LinkError.
     """
     with open_filters() as filters:
-        state = _read(filters)
+        state = read_filter(filters)
         missing = nodes - state.nodes
         if state.table is not None and state.table.is_whole(tunnel_rules.CHAINS, tunnel_rules.rules(port)):
             commit(filters, tunnel_rules.add_nodes(missing), {})
@@ -71,7 +71,8 @@ def remove_filter() -> bool:
     return True
 
 
-def _read(filters: NftablesSocket) -> _State:
+def read_filter(filters: NftablesSocket) -> TunnelFilterState:
+    """Reads the filter; raises KernelError."""
     try:
         table = read_table(filters, tunnel_rules.TABLE)
         keys = [
@@ -83,10 +84,10 @@ def _read(filters: NftablesSocket) -> _State:
     except KernelError as error:
         if error.errno != errno.ENOENT:
             raise
-        return _State(None, frozenset(), 0)
+        return TunnelFilterState(None, frozenset(), 0)
     rules = () if table is None else table.rules
     dropped = sum(rule.packets for rule in rules if rule.comment.startswith(tunnel_rules.UNKNOWN))
-    return _State(table, frozenset(_text(key) for key in keys), dropped)
+    return TunnelFilterState(table, frozenset(_text(key) for key in keys), dropped)
 
 
 def _text(address: bytes) -> str:
