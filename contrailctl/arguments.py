@@ -8,6 +8,7 @@ from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.runtime.attachment import AttachmentKey, parse_key
 from cni_contrail.runtime.cache import DEFAULT_DIR
 from cni_contrail.runtime.errors import AttachmentError
+from contrailctl.check.arguments import add_check
 from contrailctl.output import FORMATS
 
 DEFAULT_MANAGER = "http://127.0.0.1:8083"
@@ -30,7 +31,7 @@ def _parser(version: str) -> argparse.ArgumentParser:
     common = _common_options()
     parser = argparse.ArgumentParser(
         prog="contrailctl",
-        description="Shows networks, pods and their interfaces, and runs CNI calls.",
+        description="Shows networks, pods and their interfaces, checks connectivity, and runs CNI calls.",
         parents=[common],
     )
     parser.add_argument("--version", action="version", version=f"contrailctl {version}")
@@ -40,6 +41,7 @@ def _parser(version: str) -> argparse.ArgumentParser:
     commands.add_parser("status", help="show readiness and object counts of manager and agent", parents=[common])
     _add_cni(commands, common)
     _add_datapath(commands, common)
+    add_check(commands, common)
     return parser
 
 

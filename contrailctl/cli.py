@@ -1,6 +1,7 @@
-"""Entry point of the operators' command line: `contrailctl get|describe|status|cni|datapath`.
+"""Entry point of the operators' command line: `contrailctl get|describe|status|check|cni|datapath`.
 
-Exit status: 0 success, 1 failure or not found, 2 usage error, 130 interrupted. An error is one line on stderr.
+Exit status: 0 success, 1 failure or not found, 2 usage error, 130 interrupted. An error is one line on stderr. A check
+that could not be made ends with 2, since 1 says that it found something.
 """
 
 import argparse
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     except (UsageError, AttachmentError) as error:
         return _fail(error, EXIT_USAGE)
     except (ContrailctlError, CniRuntimeError) as error:
-        return _fail(error, EXIT_FAILED)
+        return _fail(error, EXIT_USAGE if arguments.command == "check" else EXIT_FAILED)
     # SIGTERM raises it too, so that a running plugin is ended.
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
@@ -60,6 +61,8 @@ def _run(arguments: argparse.Namespace, version: str) -> Output:
         return _OPERATIONS[arguments.operation](arguments)
     if arguments.command == "datapath":
         return purge_datapath(arguments)
+    if arguments.command == "check":
+        return _check(arguments)
     if arguments.command == "status":
         return status(_manager_endpoint(arguments), _agent_endpoint(arguments), own_version=version)
     if arguments.command == "describe":
@@ -71,6 +74,17 @@ def _run(arguments: argparse.Namespace, version: str) -> Output:
     if arguments.kind == "datapath":
         return get.get_datapath(_agent(arguments))
     return _LISTS[arguments.kind](ManagerApi(_manager_endpoint(arguments)), arguments)
+
+
+def _check(arguments: argparse.Namespace) -> Output:
+    # Imported here: the Kubernetes client takes longer than everything else, and no other command needs it.
+    if arguments.operation == "node":
+        from contrailctl.check.node import check_node
+
+        return check_node(arguments)
+    from contrailctl.check.connectivity import check_connectivity
+
+    return check_connectivity(arguments)
 
 
 def _source(arguments: argparse.Namespace) -> ManagerApi | AgentApi:

@@ -1,0 +1,64 @@
+"""Arguments of `contrailctl check`."""
+
+import argparse
+
+DEFAULT_NAMESPACE = "contrail"
+
+
+def add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
+    """Adds the command `check` and its operations."""
+    check = commands.add_parser("check", help="find what keeps networks from working")
+    operations = check.add_subparsers(dest="operation", required=True, metavar="OPERATION")
+    _add_connectivity(operations, common)
+    _add_node(operations, common)
+
+
+def _add_connectivity(
+    operations: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
+) -> None:
+    connectivity = operations.add_parser(
+        "connectivity",
+        help="check the networks of the cluster: the objects of the store, and the kernel of each node",
+        description="Compares the virtual machines in the store with the slices that other nodes read, and runs "
+        "`check node` on each node. Changes nothing. Exit status: 0 nothing found, 1 something found, 2 not checked.",
+        parents=[common],
+    )
+    connectivity.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as for kubectl")
+    connectivity.add_argument("--context", metavar="NAME", default="", help="context of the kubeconfig")
+    connectivity.add_argument("--node", dest="nodes", metavar="NAME", action="append", help="only these nodes")
+    where = connectivity.add_mutually_exclusive_group()
+    where.add_argument(
+        "--node-command",
+        metavar="COMMAND",
+        help="runs contrailctl on the node {node}, such as 'ssh root@{node} contrailctl'; default: kubectl exec in its "
+        "contrail-node pod",
+    )
+    where.add_argument("--store-only", action="store_true", help="do not check the kernels of nodes")
+    connectivity.add_argument(
+        "-n", "--namespace", default=DEFAULT_NAMESPACE, help=f"of contrail-node pods; default: {DEFAULT_NAMESPACE}"
+    )
+    _add_probes(connectivity)
+
+
+def _add_node(
+    operations: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
+) -> None:
+    node = operations.add_parser(
+        "node",
+        help="check the kernel of this node, as root",
+        description="Compares the kernel of this node with its desired state, and probes the way to other nodes. "
+        "Changes nothing. Exit status: 0 nothing found, 1 something found, 2 not checked.",
+        parents=[common],
+    )
+    node.add_argument("--config", metavar="FILE", help="that of contrail-cnid; default: the node's settings file")
+    node.add_argument("--node-name", metavar="NAME", help="name in the output; default: the host name")
+    _add_probes(node)
+
+
+def _add_probes(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--no-probes",
+        dest="probes",
+        action="store_false",
+        help="send no echo requests to other nodes, such as where ICMP is filtered",
+    )

@@ -1,0 +1,121 @@
+"""What `contrailctl check connectivity` finds in the store: each fault, and nothing else."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from contrail_config.kubernetes.expected_slices import StoredObjects
+from contrail_config.objects import Endpoint, NetworkSlice, Refusal, VirtualNetwork
+from contrailctl.check.store import store_findings
+
+BLUE = "default-domain:k8s-default:blue"
+
+
+def found(stored: StoredObjects, now: datetime) -> list[tuple[str, str, str, str, str]]:
+    """Returns node, network, fault, object and state; each finding says what to do."""
+    findings = store_findings(stored, now=now)
+    assert all(each.advice for each in findings)
+    return [(each.node, each.network, each.fault, each.what, each.found) for each in findings]
+
+
+def name_of(stored: StoredObjects, node: str) -> str:
+    return next(name for name, item in stored.slices.items() if item.node == node)
+
+
+def with_slice(stored: StoredObjects, node: str, **fields: object) -> StoredObjects:
+    """Edits the slice of a node."""
+    name = name_of(stored, node)
+    edited: NetworkSlice = msgspec.structs.replace(stored.slices[name], **fields)
+    return stored._replace(slices={**stored.slices, name: edited})
+
+
+def test_nothing_is_found_in_a_store_that_is_as_it_should_be(stored: StoredObjects, now: datetime) -> None:
+    assert len(stored.slices) == 2
+    assert found(stored, now) == []
+
+
+def test_a_missing_slice(stored: StoredObjects, now: datetime) -> None:
+    name = name_of(stored, "node-b")
+    rest = {key: item for key, item in stored.slices.items() if key != name}
+    assert found(stored._replace(slices=rest), now) == [("node-b", BLUE, "missing", "slice", "")]
+
+
+def test_no_slices_at_all_are_one_finding(stored: StoredObjects, now: datetime) -> None:
+    assert found(stored._replace(slices={}), now) == [("", "", "missing", "slices of all networks", "")]
+
+
+def test_a_cluster_of_one_node_needs_no_slices(stored: StoredObjects, now: datetime) -> None:
+    alone = stored._replace(virtual_machines=stored.virtual_machines[:1], slices={})
+    assert found(alone, now) == []
+
+
+def test_a_stale_slice(stored: StoredObjects, now: datetime) -> None:
+    left = stored._replace(virtual_machines=stored.virtual_machines[:1])
+    assert found(left, now) == [("node-b", BLUE, "stale", "slice", "")]
+
+
+def test_an_invalid_slice(stored: StoredObjects, now: datetime) -> None:
+    name = name_of(stored, "node-b")
+    rest = {key: item for key, item in stored.slices.items() if key != name}
+    invalid = stored._replace(slices=rest, invalid_slices={name: "vni: too large"})
+    assert found(invalid, now) == [("node-b", BLUE, "wrong", f"slice {name}", "vni: too large")]
+
+
+def test_missing_stale_and_wrong_endpoints(stored: StoredObjects, now: datetime) -> None:
+    wrong = with_slice(stored, "node-a", endpoints=(Endpoint("02:00:00:00:00:03", ("10.1.0.9",)),))
+    what = "endpoint in the slice: 02:00:00:00:00:03 10.1.0.3"
+    assert found(wrong, now) == [("node-a", BLUE, "wrong", what, "10.1.0.9")]
+    other = with_slice(stored, "node-a", endpoints=(Endpoint("02:00:00:00:00:99", ("10.1.0.3",)),))
+    assert found(other, now) == [
+        ("node-a", BLUE, "missing", what, ""),
+        ("node-a", BLUE, "stale", "endpoint in the slice: 02:00:00:00:00:99 10.1.0.3", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "what", "actual"),
+    [
+        ({"tunnel": ("192.0.2.9",)}, "slice: tunnel addresses 192.0.2.1", "192.0.2.9"),
+        ({"tunnel": ()}, "slice: tunnel addresses 192.0.2.1", "none"),
+        ({"vni": 8}, "slice: VNI 7", "8"),
+    ],
+)
+def test_wrong_fields_of_a_slice(
+    stored: StoredObjects, now: datetime, fields: dict[str, object], what: str, actual: str
+) -> None:
+    assert found(with_slice(stored, "node-a", **fields), now) == [("node-a", BLUE, "wrong", what, actual)]
+
+
+def test_a_node_without_tunnel_address(stored: StoredObjects, now: datetime) -> None:
+    bare = stored._replace(tunnels={**stored.tunnels, "node-b": ()})
+    assert found(bare, now) == [
+        ("node-b", "", "missing", "tunnel address of the node", ""),
+        ("node-b", BLUE, "wrong", "slice: tunnel addresses", "192.0.2.2"),
+    ]
+
+
+def test_a_node_that_is_gone_but_has_pods(stored: StoredObjects, now: datetime) -> None:
+    gone = stored._replace(tunnels={"node-a": ("192.0.2.1",)})
+    assert ("node-b", "", "missing", "object of the node", "") in found(gone, now)
+
+
+def test_agents_that_do_not_report(stored: StoredObjects, now: datetime) -> None:
+    without = stored._replace(reports={"node-a": stored.reports["node-a"]})
+    assert found(without, now) == [("node-b", "", "missing", "report of the agent (ContrailNode)", "")]
+    what = "agent: no report for more than 15 minutes"
+    old = [(node, "", "silent", what, "2026-01-01T00:00:00Z") for node in ("node-a", "node-b")]
+    assert found(stored, now + timedelta(minutes=11)) == old
+
+
+def test_refused_networks_of_a_node(stored: StoredObjects, now: datetime) -> None:
+    report = stored.reports["node-a"]
+    refusal = Refusal(("default-domain", "k8s-default", "blue"), 7, "EqualVni", "shares its VNI with red")
+    status = msgspec.structs.replace(report.status, refused=(refusal,))
+    reports = {**stored.reports, "node-a": msgspec.structs.replace(report, status=status)}
+    assert found(stored._replace(reports=reports), now) == [("node-a", BLUE, "refused", "shares its VNI with red", "")]
+
+
+def test_a_used_network_without_a_vni(stored: StoredObjects, now: datetime, blue: VirtualNetwork) -> None:
+    without = stored._replace(networks=(msgspec.structs.replace(blue, vni=0),))
+    assert ("", BLUE, "missing", "VNI of the network", "") in found(without, now)

@@ -1,0 +1,111 @@
+"""`contrailctl check connectivity` on three nodes: it finds each fault that is injected by hand, and nothing else.
+
+A running daemon repairs the kernel at once. So the daemons are stopped while kernels are damaged, which the check finds
+as well, and repair everything afterwards. Faults of the store need a manager that does not repair them meanwhile.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.e2e.across_nodes.checked_cluster import BLUE, CheckedCluster, Findings, checked_cluster
+from tests.e2e.across_nodes.cluster import Cluster
+from tests.e2e.across_nodes.kernel_faults import KERNEL_FAULTS
+from tests.e2e.across_nodes.node import Node
+from tests.e2e.polling import wait_until
+
+_SLICES = "/apis/opencontrail.org/v1alpha1"
+
+pytestmark = pytest.mark.timeout(240)  # what is stale counts only after it may have stayed, and checks are repeated
+
+
+@pytest.fixture(scope="module")
+def checked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedCluster]:
+    with checked_cluster(cluster, tmp_path_factory.mktemp("nodes")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def unrepaired(checked: CheckedCluster) -> CheckedCluster:
+    """The cluster without daemons; nothing was found before they were stopped."""
+    wait_until(lambda: checked.found() == set(), what="without problems", otherwise=lambda: str(checked.found()))
+    for pod in checked.pods:
+        pod.node.daemon.kill()
+    wait_until(lambda: checked.found("--no-probes") == _stopped(checked), what="found without daemons")
+    return checked
+
+
+def _stopped(checked: CheckedCluster) -> Findings:
+    return {(pod.node.name, "", "stopped", "nothing programs the datapath") for pod in checked.pods}
+
+
+@pytest.mark.parametrize("name", KERNEL_FAULTS)
+def test_a_fault_of_a_kernel_is_found_and_nothing_else(unrepaired: CheckedCluster, name: str) -> None:
+    fault = KERNEL_FAULTS[name]
+    expected = fault.found(unrepaired) | _stopped(unrepaired)
+    fault.inject(unrepaired)
+    try:
+        assert unrepaired.found() == expected
+    finally:
+        fault.undo(unrepaired)
+    assert unrepaired.found("--no-probes") == _stopped(unrepaired)
+
+
+def test_nothing_is_found_once_the_daemons_run_again(unrepaired: CheckedCluster) -> None:
+    for pod in unrepaired.pods:
+        pod.node.start_daemon()
+    wait_until(lambda: unrepaired.found() == set(), what="repaired", otherwise=lambda: str(unrepaired.found()))
+    ended = unrepaired.run()
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines()[-1] == "3 nodes, 2 networks: no problem found"
+
+
+@contextmanager
+def _without_manager(cluster: Cluster) -> Iterator[None]:
+    """Stops the manager, which would repair the store."""
+    cluster.manager.kill()
+    try:
+        yield
+    finally:
+        cluster.manager.start()
+        cluster.manager.wait_until_it_leads()
+
+
+def _slice_of(checked: CheckedCluster, node: Node) -> dict[str, Any]:
+    (found,) = [each for each in checked.cluster.slices(node) if each["spec"]["vni"] == checked.vni]
+    return found
+
+
+def _path(item: dict[str, Any]) -> str:
+    metadata = item["metadata"]
+    return f"{_SLICES}/namespaces/{metadata['namespace']}/networkslices/{metadata['name']}"
+
+
+def test_an_edited_slice_is_found_and_nothing_else(checked: CheckedCluster) -> None:
+    pod = checked.pods[1]
+    with _without_manager(checked.cluster):
+        found = _slice_of(checked, pod.node)
+        (endpoint,) = found["spec"]["endpoints"]
+        kept, _ = endpoint["addresses"]
+        endpoints = [{"mac": endpoint["mac"], "addresses": [kept]}]
+        checked.cluster.server.ask("PATCH", _path(found), {"spec": {"endpoints": endpoints}})
+        what = f"endpoint in the slice: {pod.mac} {', '.join(pod.addresses)}"
+        _await_only(checked, {(pod.node.name, BLUE, "wrong", what)})
+    wait_until(lambda: checked.found("--no-probes") == set(), what="repaired")
+
+
+def test_a_deleted_slice_is_found_and_nothing_else(checked: CheckedCluster) -> None:
+    pod = checked.pods[2]
+    with _without_manager(checked.cluster):
+        checked.cluster.server.ask("DELETE", _path(_slice_of(checked, pod.node)))
+        _await_only(checked, {(pod.node.name, BLUE, "missing", "slice")})
+    wait_until(lambda: checked.found("--no-probes") == set(), what="repaired")
+
+
+def _await_only(checked: CheckedCluster, expected: Findings) -> None:
+    """Waits for what is expected alone: until kernels follow the store, they differ from it."""
+    wait_until(
+        lambda: checked.found() == expected, what="found alone", otherwise=lambda: str(checked.found() ^ expected)
+    )
