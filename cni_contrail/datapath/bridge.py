@@ -69,8 +69,8 @@ class Neighbour(NamedTuple):
 def create_bridge() -> NetlinkRequest:
     """Requests the bridge, with the gateways' MAC and up. Its MTU is requested then: one given here does not last.
 
-    Without multicast snooping, which would need a querier; and netfilter's rules for IP do not apply to its frames,
-    whatever the node's default (`bridge-nf-call-iptables`), since other programs write those rules.
+    Without multicast snooping, which would need a querier. Netfilter's rules for IP do not apply to its frames, if the
+    settings of the namespace (`namespace_settings`) do not let them apply to those of all its bridges.
     """
     mac = attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
     body = _INFO.pack(0, 0, BRIDGE.ifindex, _UP, _UP) + packed_name(BRIDGE.name) + mac + _BRIDGE_KIND

@@ -1,5 +1,9 @@
 """Kernel settings of a network's namespace, written before its first link exists.
 
+Frames of a bridge pass no rules for IP: with an uplink its namespace has some, which are for what leaves the network,
+and which would drop packets between its pods, and track them. The module `br_netfilter`, which kube-proxy needs, lets
+them pass such rules in every new namespace, and may be loaded at any time.
+
 A new namespace may inherit the host's (`net.core.devconf_inherit_init_net`), so each is written. Packets are not
 forwarded in a network without an uplink (`uplinks`) whose bridge does not route between pods. Links created later have
 IPv6 off, as host ends of pods need no address of their own; the bridge has it, without duplicate address detection: its
@@ -20,6 +24,11 @@ _NAMESPACE = {
     "ipv6/conf/default/accept_dad": "0",
     "ipv6/conf/default/disable_ipv6": "1",
 }
+_NO_RULES_FOR_IP = {
+    "bridge/bridge-nf-call-arptables": "0",
+    "bridge/bridge-nf-call-ip6tables": "0",
+    "bridge/bridge-nf-call-iptables": "0",
+}
 _NO_FORWARDING = {
     "ipv4/ip_forward": "0",
     "ipv6/conf/all/forwarding": "0",
@@ -31,12 +40,15 @@ _BETWEEN_PODS = {
     f"ipv4/conf/{BRIDGE.name}/send_redirects": "0",
     "ipv6/conf/all/forwarding": "1",
 }
+_OPTIONAL = ("bridge", "ipv6")
+"""Settings of modules that a kernel may do without."""
+
 _BRIDGE = {f"ipv6/conf/{BRIDGE.name}/disable_ipv6": "0"}
 
 
 def configure_namespace(sysctl_dir: str) -> None:
     """Writes the settings of the namespace; the calling thread is in it. Raises SysctlError."""
-    _write(sysctl_dir, _NAMESPACE)
+    _write(sysctl_dir, _NAMESPACE | _NO_RULES_FOR_IP)
 
 
 def disable_forwarding(sysctl_dir: str) -> None:
@@ -58,9 +70,9 @@ def configure_bridge(sysctl_dir: str) -> None:
 
 
 def _write(sysctl_dir: str, settings: Mapping[str, str]) -> None:
-    has_ipv6 = os.path.isdir(f"{sysctl_dir}/net/ipv6")
+    missing = tuple(f"{each}/" for each in _OPTIONAL if not os.path.isdir(f"{sysctl_dir}/net/{each}"))
     for key, value in settings.items():
-        if key.startswith("ipv6/") and not has_ipv6:
+        if key.startswith(missing):
             continue
         path = f"{sysctl_dir}/net/{key}"
         try:

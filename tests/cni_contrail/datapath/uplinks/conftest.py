@@ -25,16 +25,16 @@ _numbers = itertools.count()
 
 
 class Pod:
-    """A pod's namespace with `eth0` in one network; its addresses end in 2."""
+    """A pod's namespace with `eth0` in one network; its addresses end in `number`."""
 
-    def __init__(self, networks: NodeNetworks, network: Network, stack: ExitStack) -> None:
+    def __init__(self, networks: NodeNetworks, network: Network, stack: ExitStack, number: int) -> None:
         self.namespace = Netns("pod")
         stack.callback(self.namespace.delete)
-        mac = "02:00:00:00:00:02"
-        addresses = [(each.address.removesuffix("1") + "2", each.prefix_length) for each in network.gateways]
+        mac, link = f"02:00:00:00:00:{number:02x}", f"tap{number}"
+        addresses = [(each.address.removesuffix("1") + f"{number:x}", each.prefix_length) for each in network.gateways]
         self.ipv4, self.ipv6 = (address for address, _ in addresses)
-        self.port = LocalPort("tap2", mac, (self.ipv4, self.ipv6))
-        networks.run(network.vni, "ip", "link", "add", "tap2", "mtu", str(MTU), "up", "type", "veth", "peer", "name",
+        self.port = LocalPort(link, mac, (self.ipv4, self.ipv6))
+        networks.run(network.vni, "ip", "link", "add", link, "mtu", str(MTU), "up", "type", "veth", "peer", "name",
                      "eth0", "address", mac, "mtu", str(MTU), "netns", self.namespace.name)  # fmt: skip
         self.namespace.ip("link", "set", "eth0", "up")
         for (address, length), gateway in zip(addresses, network.gateways, strict=True):
@@ -74,11 +74,11 @@ class UplinkNode:
         vni = 12_000_000 + os.getpid() % 10_000 * 100 + next(_numbers) % 100
         return Network(vni, MTU, GATEWAYS, (), snat=snat, forwarding=forwarding)
 
-    def add_pod(self, network: Network) -> tuple[Network, Pod]:
-        """Creates the network and its only pod; returns the network with its port."""
+    def add_pod(self, network: Network, number: int = 2) -> tuple[Network, Pod]:
+        """Creates the network and a pod of it; returns the network with its port."""
         self.reconcile(network)
-        pod = Pod(self.networks, network, self._stack)
-        return network._replace(ports=(pod.port,)), pod
+        pod = Pod(self.networks, network, self._stack, number)
+        return network._replace(ports=(*network.ports, pod.port)), pod
 
     def reconcile(self, *desired: Network) -> NodeOutcome:
         """Brings the kernel to the desired state."""

@@ -37,6 +37,14 @@ def test_pods_with_one_address_in_two_networks_reach_the_outside_with_snat(node:
             assert reaches(pod.namespace, address), address
 
 
+def test_pods_of_a_network_with_an_uplink_reach_each_other(node: UplinkNode) -> None:
+    network, first = node.add_pod(node.network(snat=True))
+    network, second = node.add_pod(network, number=3)
+    settled(node, network)
+    for address in (second.ipv4, second.ipv6):
+        assert reaches(first.namespace, address), address
+
+
 def test_a_network_with_neither_reaches_nothing_but_itself(node: UplinkNode) -> None:
     other, _ = node.add_pod(node.network(snat=True))
     closed, pod = node.add_pod(node.network())
