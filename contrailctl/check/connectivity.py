@@ -16,7 +16,7 @@ from contrail_config.kube.errors import KubeConfigurationError, KubeError
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.kubernetes.expected_slices import StoredObjects, read_objects
-from contrailctl.check.findings import Checked, Finding, output_of
+from contrailctl.check.findings import Checked, Fault, Finding, output_of
 from contrailctl.check.node_commands import check_nodes, command_of, kubectl_command
 from contrailctl.check.store import store_findings
 from contrailctl.errors import NotFoundError, ResponseError, UnreachableError, UsageError
@@ -27,6 +27,7 @@ NODE_TIMEOUT = 60.0
 
 _REQUEST_TIMEOUT = 30.0
 _SECOND_READING = 3.0  # seconds after the first one
+_NO_POD = "see why the DaemonSet has no pod there, or name its --namespace or a --node-command"
 _NODE_PODS = "app.kubernetes.io/name=contrail-node"
 
 
@@ -55,7 +56,7 @@ async def _checked(arguments: argparse.Namespace) -> Checked:
     try:
         async with connect(config, deadline=arguments.timeout or _REQUEST_TIMEOUT) as client:
             stored, findings = await _check_store(client)
-            commands, notes = await _commands(client, arguments, stored)
+            commands = await _commands(client, arguments, stored)
     except KubeError as error:
         raise _readable(error) from error
     checked = await check_nodes(commands, limit=arguments.timeout or NODE_TIMEOUT)
@@ -63,7 +64,11 @@ async def _checked(arguments: argparse.Namespace) -> Checked:
     # A refused network is known in the store and on the node: one finding is enough.
     found = {each for each in findings if not arguments.nodes or each.node in ("", *nodes)}
     found.update(each for one in checked for each in one.findings)
-    notes += [note for one in checked for note in one.notes]
+    notes = [note for one in checked for note in one.notes]
+    if arguments.store_only:
+        notes.append("the kernels of nodes")
+    else:
+        found.update(_without_pod(node, arguments.namespace) for node in nodes if node not in commands)
     return Checked(nodes, len(stored.networks), tuple(sorted(found)), tuple(notes))
 
 
@@ -80,24 +85,26 @@ async def _check_store(client: KubeClient) -> tuple[StoredObjects, list[Finding]
 
 async def _commands(
     client: KubeClient, arguments: argparse.Namespace, stored: StoredObjects
-) -> tuple[dict[str, Sequence[str]], list[str]]:
-    """Returns the command for each node, and which nodes have none."""
+) -> dict[str, Sequence[str]]:
+    """Returns the command for each node that can be checked."""
     nodes = sorted(_selected(stored, arguments.nodes))
     if arguments.store_only:
-        return {}, ["the kernels of nodes"]
+        return {}
     if arguments.node_command is not None:
-        return {node: command_of(arguments.node_command, node, probes=arguments.probes) for node in nodes}, []
+        return {node: command_of(arguments.node_command, node, probes=arguments.probes) for node in nodes}
     pods = await _pods(client, arguments.namespace)
     options = (("--kubeconfig", arguments.kubeconfig), ("--context", arguments.context))
     kubectl = [part for option in options if option[1] for part in option]
-    commands: dict[str, Sequence[str]] = {
+    return {
         node: kubectl_command(node, pods[node], arguments.namespace, probes=arguments.probes, client=kubectl)
         for node in nodes
         if node in pods
     }
-    without = [node for node in nodes if node not in pods]
-    notes = [f"{', '.join(without)}: no contrail-node pod in namespace {arguments.namespace}"] if without else []
-    return commands, notes
+
+
+def _without_pod(node: str, namespace: str) -> Finding:
+    found = f"no contrail-node pod in namespace {namespace}"
+    return Finding(node, "", Fault.UNCHECKED, "kernel of the node", found, advice=_NO_POD)
 
 
 async def _pods(client: KubeClient, namespace: str) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """The cluster as `contrailctl check connectivity` sees it: with a pod of one network on each node."""
 
 import json
+import os
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,15 @@ BLUE = f"default-domain:k8s-{NAMESPACE}:k8s-{NETWORK}-pod-network"
 """Name of the network."""
 
 _TIMEOUT = 120.0
+
+_KUBECTL = """#!/bin/sh
+# kubectl --kubeconfig FILE exec --namespace NAMESPACE POD --container cnid -- contrailctl ARGUMENTS
+[ "$1 $3 $4 $5 $7 $8 $9" = "--kubeconfig exec --namespace contrail --container cnid --" ] || exit 64
+node=${{6#pod-}}
+shift 10
+set -- $(echo "$@" | sed 's|--config /etc/contrail-node/cnid.yaml||')
+exec {commands}/$node "$@"
+"""
 
 Findings = set[tuple[str, str, str, str]]
 
@@ -56,9 +66,21 @@ class CheckedCluster:
 
     def run(self, *options: str) -> "subprocess.CompletedProcess[str]":
         """Runs the command as an operator does who reaches nodes by a command of their own."""
+        return self._run("--node-command", f"{self._commands}/{{node}}", *options)
+
+    def run_by_kubectl(self, *options: str) -> "subprocess.CompletedProcess[str]":
+        """Runs the command with a `kubectl` whose pods have the names of their nodes with `pod-` before."""
+        program = self._commands / "kubectl"
+        program.write_text(_KUBECTL.format(commands=self._commands))
+        program.chmod(0o755)
+        return self._run(*options, path=f"{self._commands}:{os.environ['PATH']}")
+
+    def _run(self, *options: str, path: str = os.environ["PATH"]) -> "subprocess.CompletedProcess[str]":
         command = [str(BINARIES / "contrailctl"), "check", "connectivity", "--kubeconfig", str(self._kubeconfig)]
-        command += ["--node-command", f"{self._commands}/{{node}}", *options]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT)
+        environment = {**os.environ, "PATH": path}
+        return subprocess.run(
+            [*command, *options], capture_output=True, text=True, check=False, timeout=_TIMEOUT, env=environment
+        )
 
     def within(self, *command: str) -> str:
         """Runs a command in the namespace of the network on the first node."""

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.timeout(240)  # what is stale counts only after it may 
 @pytest.fixture(scope="module")
 def checked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedCluster]:
     with checked_cluster(cluster, tmp_path_factory.mktemp("nodes")) as found:
+        wait_until(lambda: found.found() == set(), what="without problems", otherwise=lambda: str(found.found()))
         yield found
 
 
 @pytest.fixture(scope="module")
 def unrepaired(checked: CheckedCluster) -> CheckedCluster:
-    """The cluster without daemons; nothing was found before they were stopped."""
-    wait_until(lambda: checked.found() == set(), what="without problems", otherwise=lambda: str(checked.found()))
+    """The cluster without daemons."""
     for pod in checked.pods:
         pod.node.daemon.kill()
     wait_until(lambda: checked.found("--no-probes") == _stopped(checked), what="found without daemons")
@@ -60,6 +60,36 @@ def test_nothing_is_found_once_the_daemons_run_again(unrepaired: CheckedCluster)
     ended = unrepaired.run()
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.splitlines()[-1] == "3 nodes, 2 networks: no problem found"
+
+
+def test_nodes_are_checked_by_kubectl_in_their_pods(checked: CheckedCluster) -> None:
+    server = checked.cluster.server
+    server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "contrail"}})
+    for pod in checked.pods[:2]:
+        server.ask("POST", "/api/v1/namespaces/contrail/pods", _node_pod(pod.node))
+    ended = checked.run_by_kubectl()
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert ended.stdout.splitlines() == [
+        "NODE     NETWORK   FAULT       OBJECT",
+        "node-3   -         unchecked   kernel of the node (found: no contrail-node pod in namespace contrail)",
+        "",
+        "unchecked: see why the DaemonSet has no pod there, or name its --namespace or a --node-command",
+        "",
+        "3 nodes, 2 networks: 1 problem",
+    ]
+    stored = checked.run_by_kubectl("--store-only")
+    assert (stored.returncode, stored.stdout.splitlines()[0]) == (0, "Not checked: the kernels of nodes")
+    one = checked.run_by_kubectl("--node", "node-2", "--no-probes")
+    assert (one.returncode, one.stdout) == (0, "1 node, 2 networks: no problem found\n")
+    unknown = checked.run_by_kubectl("--node", "node-9")
+    assert (unknown.returncode, unknown.stderr) == (2, "contrailctl: node node-9 not found\n")
+
+
+def _node_pod(node: Node) -> dict[str, Any]:
+    metadata = {"name": f"pod-{node.name}", "labels": {"app.kubernetes.io/name": "contrail-node"}}
+    containers = [{"name": "cnid", "image": "none.example/none"}]
+    spec = {"nodeName": node.name, "hostNetwork": True, "containers": containers}
+    return {"metadata": metadata, "spec": spec}
 
 
 @contextmanager
