@@ -231,7 +231,8 @@ class NetworkSlice(ConfigObject, frozen=True):
     `tunnel` are the addresses under which the node is reached, at most one per family. A network with `forwarding_mode`
     l2_l3 lists its `endpoints`. One with l3 lists `blocks`, the CIDRs of the address blocks that belong to the node,
     `borrowed`, single addresses that are on the node although their blocks do not belong to it, and `node_addresses`,
-    those of the node itself in its blocks, at most one per family.
+    those of the node itself in its blocks, at most one per family; beside them `endpoints`, as long as any pod has an
+    interface that was assigned as l2_l3.
     """
 
     network_uuid: str

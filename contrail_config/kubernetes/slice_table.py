@@ -4,12 +4,17 @@ Slices have no information of their own: a deleted one loses nothing, and a mana
 again. The methods that change something return the keys of slices that may differ from now on; in a network that is
 routed by block, a pod whose addresses are in blocks of its node changes none.
 
+A network that changes its forwarding mode has interfaces of both modes until the last pod of before has gone. Pods of
+l2_l3 expect all others on the link, so as long as there is one, the slices of an l3 network list endpoints beside blocks.
+
 An interface is kept as one string, since there may be hundreds of thousands.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
+
+import msgspec
 
 from contrail_config.addressing.notation import format_address
 from contrail_config.kubernetes.blocks import SIZE, BlockKey
@@ -26,6 +31,7 @@ from contrail_config.objects import (
 
 _BLOCK_BITS: Final = SIZE.bit_length() - 1
 _BITS: Final = {4: 32, 6: 128}
+_ROUTED: Final = "/"
 
 FindNetwork = Callable[[str], VirtualNetwork | None]
 """Returns the network of a uuid, None if it is not known."""
@@ -53,13 +59,14 @@ class _Description(NamedTuple):
 
 
 class _Network:
-    """A network in which interfaces are, as it was known last, and its interfaces by node."""
+    """A network in which interfaces are, as it was known last, its interfaces by node, and how many are l2_l3."""
 
-    __slots__ = ("description", "nodes")
+    __slots__ = ("bridged", "description", "nodes")
 
     def __init__(self, description: _Description) -> None:
         self.description = description
-        self.nodes: dict[str, dict[str, str]] = {}  # node to interface uuid to MAC and addresses
+        self.nodes: dict[str, dict[str, str]] = {}  # node to interface uuid to its text (`_text`)
+        self.bridged = 0
 
 
 class SliceTable:
@@ -90,15 +97,16 @@ class SliceTable:
         changed = set[SliceKey]()
         for interface in virtual_machine.interfaces:
             key = SliceKey(interface.network_uuid, virtual_machine.node)
-            text = " ".join((interface.mac, *(address.address for address in interface.addresses)))
+            text = _text(interface)
             before = self._keys.get(interface.uuid)
             if before is not None and before != key:
                 changed |= self._remove(interface.uuid)
             endpoints = self._endpoints(key, interface)
             if endpoints.get(interface.uuid) != text:
-                changed |= self._affected(key, endpoints.get(interface.uuid, ""), text)
+                known = endpoints.get(interface.uuid)
                 endpoints[interface.uuid] = text
                 self._keys[interface.uuid] = key
+                changed |= self._affected(key, known, text)
         return changed
 
     def remove(self, interfaces: Iterable[str]) -> set[SliceKey]:
@@ -140,7 +148,10 @@ class SliceTable:
     def of_network(self, network_uuid: str) -> set[SliceKey]:
         """Returns the keys of the slices of a network."""
         network = self._networks.get(network_uuid)
-        return set() if network is None else {SliceKey(network_uuid, node) for node in network.nodes}
+        nodes = set[str]() if network is None else set(network.nodes)
+        return {SliceKey(network_uuid, node) for node in nodes}.union(
+            key for key in self._blocks if key.network_uuid == network_uuid
+        )
 
     def slice(self, key: SliceKey) -> NetworkSlice | None:
         """Returns the slice; None if there should be none: it has nothing to say, or its node is not known."""
@@ -150,7 +161,10 @@ class SliceTable:
         known = self._networks.get(key.network_uuid)
         texts = known.nodes.get(key.node, {}).values() if known is not None else ()
         made = NetworkSlice(key.network_uuid, key.node, *described, tunnel)
-        return self._routed(made, key, texts) if described.mode is ForwardingMode.L3 else _bridged(made, texts)
+        if described.mode is ForwardingMode.L2_L3:
+            return _with_endpoints(made, texts)
+        routed = self._routed(made, key, texts)
+        return _with_endpoints(routed, texts) if known is not None and known.bridged else _unless_empty(routed)
 
     def _describe(self, network_uuid: str) -> _Description | None:
         """Returns what is known of a network: now, or before somebody deleted it while it has interfaces."""
@@ -162,12 +176,10 @@ class SliceTable:
             known.description = description
         return description
 
-    def _routed(self, empty: NetworkSlice, key: SliceKey, texts: Iterable[str]) -> NetworkSlice | None:
+    def _routed(self, empty: NetworkSlice, key: SliceKey, texts: Iterable[str]) -> NetworkSlice:
         own = sorted(self._blocks.get(key, ()))
         blocks = tuple(_cidr(block) for block in own)
         borrowed = tuple(sorted(address for text in texts for address in self._borrowed(key, text)))
-        if not blocks and not borrowed:
-            return None
         node_addresses = self._node_addresses(own)
         return NetworkSlice(*_identity(empty), blocks=blocks, borrowed=borrowed, node_addresses=node_addresses)
 
@@ -181,15 +193,21 @@ class SliceTable:
 
     def _borrowed(self, key: SliceKey, text: str) -> Iterator[str]:
         """Yields those addresses of an interface whose blocks do not belong to its node."""
-        for address in text.split(" ")[1:]:
+        for address in text.lstrip(_ROUTED).split(" ")[1:]:
             if self._find_home(key.network_uuid, address) != key.node:
                 yield address
 
-    def _affected(self, key: SliceKey, *texts: str) -> set[SliceKey]:
-        """Returns the key if the slice depends on interfaces with these texts."""
+    def _affected(self, key: SliceKey, before: str | None, after: str | None) -> set[SliceKey]:
+        """Counts a changed interface, None where there is none, and returns the slices that depend on it."""
+        network = self._networks[key.network_uuid]
+        had_bridged = network.bridged > 0
+        network.bridged += _is_bridged(after) - _is_bridged(before)
         described = self._describe(key.network_uuid)
-        is_routed = described is not None and described.mode is ForwardingMode.L3
-        return set() if is_routed and not any(any(self._borrowed(key, each)) for each in texts) else {key}
+        if described is None or described.mode is ForwardingMode.L2_L3:
+            return {key}
+        if had_bridged != (network.bridged > 0):
+            return {key} | self.of_network(key.network_uuid)
+        return {key} if had_bridged or any(any(self._borrowed(key, each)) for each in (before, after) if each) else set()
 
     def _endpoints(self, key: SliceKey, interface: VirtualMachineInterface) -> dict[str, str]:
         network = self._networks.get(key.network_uuid)
@@ -204,7 +222,7 @@ class SliceTable:
             return set()
         network = self._networks[key.network_uuid]
         text = network.nodes[key.node].pop(interface)
-        changed = self._affected(key, text)
+        changed = self._affected(key, text, None)
         if not network.nodes[key.node]:
             del network.nodes[key.node]
         if not network.nodes:
@@ -216,9 +234,24 @@ def _identity(made: NetworkSlice) -> tuple[str, str, FqName, int, ForwardingMode
     return made.network_uuid, made.node, made.network, made.vni, made.forwarding_mode, made.tunnel
 
 
-def _bridged(empty: NetworkSlice, texts: Iterable[str]) -> NetworkSlice | None:
-    endpoints = tuple(Endpoint(mac, tuple(addresses)) for mac, *addresses in sorted(text.split(" ") for text in texts))
-    return NetworkSlice(*_identity(empty), endpoints=endpoints) if endpoints else None
+def _text(interface: VirtualMachineInterface) -> str:
+    """Returns MAC and addresses of an interface, marked if its pod sends everything to gateways."""
+    mark = _ROUTED if interface.forwarding_mode is ForwardingMode.L3 else ""
+    return mark + " ".join((interface.mac, *(address.address for address in interface.addresses)))
+
+
+def _is_bridged(text: str | None) -> bool:
+    return text is not None and not text.startswith(_ROUTED)
+
+
+def _with_endpoints(made: NetworkSlice, texts: Iterable[str]) -> NetworkSlice | None:
+    found = sorted(text.lstrip(_ROUTED).split(" ") for text in texts)
+    endpoints = tuple(Endpoint(mac, tuple(addresses)) for mac, *addresses in found)
+    return _unless_empty(msgspec.structs.replace(made, endpoints=endpoints))
+
+
+def _unless_empty(made: NetworkSlice) -> NetworkSlice | None:
+    return made if made.endpoints or made.blocks or made.borrowed else None
 
 
 def _cidr(block: BlockKey) -> str:

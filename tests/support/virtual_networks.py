@@ -83,4 +83,5 @@ def interface_in(network: VirtualNetwork, owner: str, *addresses: InterfaceAddre
         addresses=addresses,
         mtu=network.mtu,
         routes=network.routes,
+        forwarding_mode=network.forwarding_mode,
     )

@@ -165,12 +165,34 @@ def test_borrowed_addresses_are_listed_one_by_one(cluster: Cluster) -> None:
     assert cluster.slice(PODS, A).borrowed == ()
 
 
-def test_a_change_of_the_forwarding_mode_changes_what_the_slices_list(cluster: Cluster) -> None:
-    cluster.table.put(pod(BLUE, "10.1.0.9"))
-    cluster.networks[BLUE.uuid] = msgspec.structs.replace(BLUE, forwarding_mode=ForwardingMode.L3)
-    assert cluster.table.of_network(BLUE.uuid) == {SliceKey(BLUE.uuid, A)}
+def test_a_network_that_becomes_routed_lists_endpoints_until_its_last_bridged_pod_has_gone(cluster: Cluster) -> None:
+    on_a, on_b = pod(BLUE, "10.1.0.9", mac="02:00:00:00:00:09"), pod(BLUE, "10.1.0.4", node=B)
+    cluster.table.put(on_a)
+    cluster.table.put(on_b)
+    routed = cluster.networks[BLUE.uuid] = msgspec.structs.replace(BLUE, forwarding_mode=ForwardingMode.L3)
+    both = {SliceKey(BLUE.uuid, A), SliceKey(BLUE.uuid, B)}
+    assert cluster.table.of_network(BLUE.uuid) == both
     found = cluster.slice(BLUE, A)
-    assert (found.endpoints, found.borrowed) == ((), ("10.1.0.9",))
+    assert found.endpoints == (Endpoint("02:00:00:00:00:09", ("10.1.0.9",)),)
+    assert (found.forwarding_mode, found.borrowed) == (ForwardingMode.L3, ("10.1.0.9",))
+    cluster.homes["10.1.0.70"] = A
+    new = pod(routed, "10.1.0.70", mac="02:00:00:00:00:70")
+    assert cluster.table.put(new) == {SliceKey(BLUE.uuid, A)}, "bridged pods need its endpoint"
+    assert [each.mac for each in cluster.slice(BLUE, A).endpoints] == ["02:00:00:00:00:09", "02:00:00:00:00:70"]
+    assert cluster.table.remove(owners(on_a)) == {SliceKey(BLUE.uuid, A)}
+    assert cluster.table.remove(owners(on_b)) == both
+    assert cluster.table.slice(SliceKey(BLUE.uuid, A)) is None, "its block is not known here"
+    assert cluster.table.remove(owners(new)) == set()
+
+
+def test_a_network_that_becomes_bridged_lists_all_endpoints_and_no_block(cluster: Cluster) -> None:
+    cluster.set_block("10.2.0.0", A)
+    cluster.table.put(pod(PODS, "10.2.0.5", mac="02:00:00:00:00:05", node=B))
+    cluster.networks[PODS.uuid] = msgspec.structs.replace(PODS, forwarding_mode=ForwardingMode.L2_L3)
+    assert cluster.table.of_network(PODS.uuid) == {SliceKey(PODS.uuid, A), SliceKey(PODS.uuid, B)}
+    assert cluster.slice(PODS, B).endpoints == (Endpoint("02:00:00:00:00:05", ("10.2.0.5",)),)
+    assert cluster.slice(PODS, B).borrowed == ()
+    assert cluster.table.slice(SliceKey(PODS.uuid, A)) is None
 
 
 def test_a_network_that_somebody_deleted_keeps_its_slices(cluster: Cluster) -> None:

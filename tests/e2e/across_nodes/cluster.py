@@ -44,6 +44,10 @@ class Cluster:
         """Creates a NAD."""
         self.server.ask("POST", _NADS, nad(name, cidr=cidr, **annotations))
 
+    def annotate_nad(self, name: str, **annotations: str) -> None:
+        """Sets annotations of a NAD."""
+        self.server.ask("PATCH", f"{_NADS}/{name}", {"metadata": {"annotations": annotations}})
+
     def add_pod(self, name: str, node: Node, *, networks: str) -> None:
         """Creates a pod that is bound to a node."""
         self.server.ask("POST", _PODS, _bound(pod(name, networks=networks), node))
