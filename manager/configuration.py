@@ -122,6 +122,7 @@ class ManagerConfiguration(_Section, frozen=True):
     meta_plugin: MetaPluginSettings = MetaPluginSettings()
     namespace_isolation: NamespaceIsolation = NamespaceIsolation()
     network_slices: bool = False
+    l3_beyond_nodes: Annotated[int, msgspec.Meta(ge=0)] = 64  # 0: never
     listen: str = "127.0.0.1:8083"
     metrics_listen: str | None = None
 

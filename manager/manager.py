@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from contrail_config.errors import StoreError
 from contrail_config.kube.work_queue import WorkQueue
-from contrail_config.objects import EventType, Refusal, VirtualMachine
+from contrail_config.objects import EventType, FqName, Refusal, VirtualMachine
 from contrail_config.store import EventLog, Store
 from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
@@ -174,6 +174,10 @@ class Manager:
     def refused(self, node: str, refusals: Sequence[Refusal]) -> None:
         """Takes what a node reports that it does not connect or route, all of it each time."""
         self.refusals.reported(node, refusals)
+
+    def network_spread(self, name: FqName, nodes: int) -> None:
+        """Takes notice of a network that has pods on so many nodes that it should be routed by block."""
+        self.nads.spread(name, nodes)
 
     def orphaned(self, vm: VirtualMachine) -> None:
         """Deletes a virtual machine whose pod does not exist."""

@@ -62,6 +62,7 @@ class Reason(StrEnum):
     DEFAULT_GATEWAY_CONFLICT = "DefaultGatewayConflict"
     OVERLAPPING_NETWORKS = "OverlappingNetworks"
     NETWORK_CREATED = "NetworkCreated"
+    NETWORK_ROUTED = "NetworkRouted"
     NETWORK_INVALID = "NetworkInvalid"
     NETWORK_NAME_TAKEN = "NetworkNameTaken"
     NETWORK_STILL_IN_USE = "NetworkStillInUse"

@@ -18,13 +18,22 @@ from contrail_config.kubernetes.blocks import BlockKey
 from contrail_config.kubernetes.informer import Informer
 from contrail_config.kubernetes.invalid_objects import InvalidObject
 from contrail_config.kubernetes.node_addresses import NODES, NodeObject, tunnel_addresses
-from contrail_config.kubernetes.slice_table import FindHome, FindNetwork, FindNodeAddress, SliceTable
+from contrail_config.kubernetes.slice_table import (
+    FindHome,
+    FindNetwork,
+    FindNodeAddress,
+    SliceKey,
+    SliceTable,
+)
 from contrail_config.kubernetes.slice_writer import SliceWriter
-from contrail_config.objects import VirtualMachine
+from contrail_config.objects import FqName, VirtualMachine
 
 log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE: Final = 30.0  # seconds
+
+OnSpread = Callable[[FqName, int], None]
+"""Called with the name of a network and the number of nodes on which it has interfaces."""
 
 
 class NetworkSlices:
@@ -43,6 +52,7 @@ class NetworkSlices:
         self._table = SliceTable(find_network, find_home, find_node_address)
         self.writer = SliceWriter(client, self._table)
         self._nodes = Informer(client, NODES, self._apply_node)
+        self._spread: tuple[int, OnSpread] | None = None
         self._has_virtual_machines = asyncio.Event()
 
     @property
@@ -77,7 +87,7 @@ class NetworkSlices:
         if not self._enabled:
             return
         for number, virtual_machine in enumerate(virtual_machines):
-            self._table.put(virtual_machine)
+            self._put(virtual_machine)
             if number % 256 == 0:
                 await asyncio.sleep(0)
         self._has_virtual_machines.set()
@@ -85,7 +95,11 @@ class NetworkSlices:
     def put(self, virtual_machine: VirtualMachine) -> None:
         """Adds a virtual machine that is written, or was read."""
         if self._enabled:
-            self.writer.changed(self._table.put(virtual_machine))
+            self.writer.changed(self._put(virtual_machine))
+
+    def on_spread(self, nodes: int, callback: OnSpread) -> None:
+        """Calls back with each network that has interfaces on more nodes than this, whenever it gets one."""
+        self._spread = nodes, callback
 
     def remove(self, interfaces: Iterable[str]) -> None:
         """Removes interfaces that no virtual machine has any more, by uuid. Idempotent."""
@@ -101,6 +115,16 @@ class NetworkSlices:
         """Takes over changes of a network, such as its forwarding mode."""
         if self._enabled:
             self.writer.changed(self._table.of_network(network_uuid))
+
+    def _put(self, virtual_machine: VirtualMachine) -> set[SliceKey]:
+        changed = self._table.put(virtual_machine)
+        if self._spread is not None:
+            most, callback = self._spread
+            for interface in virtual_machine.interfaces:
+                found = self._table.spread(interface.network_uuid)
+                if found is not None and found[1] > most:
+                    callback(*found)
+        return changed
 
     def _apply_node(self, change: ObjectChange[NodeObject]) -> None:
         if isinstance(change, Listed | UndecodableObject):

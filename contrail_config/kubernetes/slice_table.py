@@ -5,7 +5,8 @@ again. The methods that change something return the keys of slices that may diff
 routed by block, a pod whose addresses are in blocks of its node changes none.
 
 A network that changes its forwarding mode has interfaces of both modes until the last pod of before has gone. Pods of
-l2_l3 expect all others on the link, so as long as there is one, the slices of an l3 network list endpoints beside blocks.
+l2_l3 expect all others on the link, so as long as there is one, the slices of an l3 network list endpoints beside
+blocks.
 
 An interface is kept as one string, since there may be hundreds of thousands.
 """
@@ -145,6 +146,11 @@ class SliceTable:
         changed = {SliceKey(uuid, node) for uuid, network in self._networks.items() if node in network.nodes}
         return changed.union(key for key in self._blocks if key.node == node)
 
+    def spread(self, network_uuid: str) -> tuple[FqName, int] | None:
+        """Returns the name of a network and the number of nodes on which it has interfaces; None if it has none."""
+        network = self._networks.get(network_uuid)
+        return None if network is None else (network.description.name, len(network.nodes))
+
     def of_network(self, network_uuid: str) -> set[SliceKey]:
         """Returns the keys of the slices of a network."""
         network = self._networks.get(network_uuid)
@@ -207,7 +213,8 @@ class SliceTable:
             return {key}
         if had_bridged != (network.bridged > 0):
             return {key} | self.of_network(key.network_uuid)
-        return {key} if had_bridged or any(any(self._borrowed(key, each)) for each in (before, after) if each) else set()
+        has_borrowed = any(any(self._borrowed(key, text)) for text in (before, after) if text is not None)
+        return {key} if had_bridged or has_borrowed else set()
 
     def _endpoints(self, key: SliceKey, interface: VirtualMachineInterface) -> dict[str, str]:
         network = self._networks.get(key.network_uuid)

@@ -99,6 +99,15 @@ class NadController:
             self.ended.add(nad.key)
             self._enqueue(nad)
 
+    def spread(self, name: FqName, nodes: int) -> None:
+        """Takes notice that a network has pods on so many nodes that it should be routed, if its NAD permits that."""
+        network = self._catalogue.networks.get(name)
+        record = None if network is None or network.nad is None else self.records.get(network.nad)
+        if network is None or record is None or record.states_forwarding_mode:
+            return
+        if self._reconciler.own_network(record.nad.key) is network and self._reconciler.spread.add(network, nodes):
+            self.queue.add(record.nad.key)
+
     def sweep(self) -> None:
         """Retires networks of NADs that do not exist; to be called once the source has listed everything."""
         for network in self._catalogue.networks.values():

@@ -19,6 +19,7 @@ from contrail_config.objects import EventType, FqName, VirtualNetwork
 from manager.configuration import ManagerConfiguration
 from manager.controller.nad_record import NadRecord
 from manager.controller.network_table import NetworkTable, describe_subnets
+from manager.controller.spread_networks import SpreadNetworks
 from manager.events import EventRecorder, about_nad
 from manager.mapping.catalogue import Catalogue, ForeignNad, KnownNad, ServedNad, UnusableNad
 from manager.mapping.fq_names import nad_network_name
@@ -46,6 +47,7 @@ class NadReconciler:
         check_reference: Callable[[str], None],
         pods_released: Callable[[str], Awaitable[None]],
     ) -> None:
+        self.spread = SpreadNetworks()
         self._configuration = configuration
         self._catalogue = catalogue
         self._networks = networks
@@ -141,7 +143,7 @@ class NadReconciler:
     async def _create(
         self, key: str, record: NadRecord, definition: NetworkDefinition, own: VirtualNetwork | None
     ) -> KnownNad:
-        wanted = nad_network(record.nad, definition, self._configuration)
+        wanted = self.spread.with_mode(nad_network(record.nad, definition, self._configuration), definition, own)
         holder = self._catalogue.networks.get(wanted.fq_name) or self._networks.unconfirmed(wanted.fq_name)
         if own is None and holder is not None and (holder.nad != key or wanted.fq_name in self._catalogue.networks):
             self._dependents[wanted.fq_name].add(key)
@@ -168,6 +170,14 @@ class NadReconciler:
         if own is not None and own == msgspec.structs.replace(wanted, vni=own.vni):
             return
         kept = await self._networks.put(msgspec.structs.replace(wanted, vni=own.vni if own else 0))
+        nodes = self.spread.remove(kept.fq_name) if kept.has_node_blocks else None
+        if nodes is not None:
+            message = (
+                f"network {kept.name} has pods on {nodes} nodes: its forwarding mode is l3 from now on;"
+                " nodes know its present pods one by one until these have been replaced"
+            )
+            log.info("%s: %s", record.nad.key, message)
+            await self._recorder.record(about_nad(record.nad), EventType.NORMAL, Reason.NETWORK_ROUTED, message)
         if own is None:
             message = f"network {kept.name} with subnets {describe_subnets(kept)}"
             log.info("%s: created %s", record.nad.key, message)

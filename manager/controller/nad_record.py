@@ -2,7 +2,7 @@
 
 from contrail_config.objects import FqName
 from manager.parsing.errors import NadError
-from manager.parsing.nad import parse_nad
+from manager.parsing.nad import FORWARDING_MODE_KEY, parse_nad
 from manager.parsing.nad_network import CIDR_KEY
 from manager.parsing.network_definition import ForeignDefinition, NetworkDefinition
 from manager.parsing.network_reference import NETWORK_KEY
@@ -45,6 +45,11 @@ class NadRecord:
             return None  # the usual case, without parsing
         definition = self.definition
         return definition.reference if isinstance(definition, NetworkDefinition) else None
+
+    @property
+    def states_forwarding_mode(self) -> bool:
+        """Whether the NAD's author chooses the forwarding mode, not the manager."""
+        return FORWARDING_MODE_KEY in self.nad.annotations
 
     def _parse(self) -> tuple[NetworkDefinition | ForeignDefinition | None, str]:
         if self._parsed is None:

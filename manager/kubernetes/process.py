@@ -85,6 +85,8 @@ def make_manager(
     cluster.node_reports.on_unplugged(manager.unplugged)
     cluster.node_reports.on_refused(manager.refused)
     cluster.orphans.on_orphaned(manager.orphaned)
+    if configuration.l3_beyond_nodes:
+        store.slices.on_spread(configuration.l3_beyond_nodes, manager.network_spread)
     cluster.invalid_objects.add(store.invalid_objects)
     cluster.invalid_objects.register(registry)
     slices = Gauge("contrail_manager_network_slices", "Network slices on the server", registry=registry)

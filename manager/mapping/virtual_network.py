@@ -46,7 +46,10 @@ def isolated_network(
 
 
 def nad_network(nad: Nad, definition: NetworkDefinition, configuration: ManagerConfiguration) -> VirtualNetwork:
-    """Returns the network of a NAD with subnets of its own. Its default MTU is that of the pod network."""
+    """Returns the network of a NAD with subnets of its own. Its default MTU is that of the pod network.
+
+    Its forwarding mode is l2_l3 unless the NAD states one.
+    """
     name = nad_network_name(configuration.cluster_name, namespace=nad.namespace, name=nad.name)
     return VirtualNetwork(
         fq_name=name,
@@ -58,5 +61,5 @@ def nad_network(nad: Nad, definition: NetworkDefinition, configuration: ManagerC
         ip_fabric_snat=definition.ip_fabric_snat,
         ip_fabric_forwarding=definition.ip_fabric_forwarding,
         nad=nad.key,
-        forwarding_mode=definition.forwarding_mode,
+        forwarding_mode=definition.forwarding_mode or ForwardingMode.L2_L3,
     )

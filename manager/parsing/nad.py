@@ -60,13 +60,15 @@ def _parse_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mt
     return definition
 
 
-def _parse_forwarding_mode(errors: ValidationErrors, annotations: Mapping[str, str]) -> ForwardingMode:
-    text = annotations.get(FORWARDING_MODE_KEY, ForwardingMode.L2_L3)
+def _parse_forwarding_mode(errors: ValidationErrors, annotations: Mapping[str, str]) -> ForwardingMode | None:
+    text = annotations.get(FORWARDING_MODE_KEY)
+    if text is None:
+        return None
     try:
         return ForwardingMode(text.strip().lower())
     except ValueError:
         errors.add(FORWARDING_MODE_KEY, f"{quoted(text)} is neither {' nor '.join(ForwardingMode)}")
-        return ForwardingMode.L2_L3
+        return None
 
 
 def _parse_flag(errors: ValidationErrors, annotations: Mapping[str, str], key: str) -> bool:

@@ -8,7 +8,8 @@ from contrail_config.objects import ForwardingMode, FqName, Route, Subnet
 class NetworkDefinition(msgspec.Struct, frozen=True):
     """A NAD of the Contrail plugin: `subnets` of its own network, or `reference` to an existing one, never both.
 
-    `config_name` is `name` in `spec.config`, else the NAD's name. `mtu` None: the default.
+    `config_name` is `name` in `spec.config`, else the NAD's name. `mtu` None: the default. `forwarding_mode`
+    None: the manager chooses.
     """
 
     config_name: str
@@ -19,7 +20,7 @@ class NetworkDefinition(msgspec.Struct, frozen=True):
     routes: tuple[Route, ...]
     ip_fabric_snat: bool
     ip_fabric_forwarding: bool
-    forwarding_mode: ForwardingMode
+    forwarding_mode: ForwardingMode | None
 
 
 class ForeignDefinition(msgspec.Struct, frozen=True):

@@ -34,6 +34,7 @@ source: {kind: manifests, path: /etc/pods}
 store: {kind: embedded, path: /var/lib/contrail/store.db}
 meta-plugin: {kind: multus, default-networks: 2, system-namespaces: [kube-system, infra], namespace: multus}
 namespace-isolation: {enabled: true, global-namespaces: [default, shared]}
+l3-beyond-nodes: 0
 listen: "[::1]:8083"
 metrics-listen: 0.0.0.0:9100
 """

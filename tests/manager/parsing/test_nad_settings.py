@@ -7,7 +7,6 @@ import pytest
 
 from contrail_config.objects import ForwardingMode, Route
 from tests.manager.parsing.conftest import Define, ProblemsOf
-from tests.support.virtual_networks import make_network
 
 
 def config(**keys: Any) -> str:
@@ -47,9 +46,9 @@ def test_the_forwarding_mode_is_parsed_in_any_case(text: str, define: Define) ->
     assert define(**V4, **{"forwarding-mode": text}).forwarding_mode is ForwardingMode.L3
 
 
-def test_the_forwarding_mode_is_l2_l3_by_default(define: Define) -> None:
-    assert define(**V4).forwarding_mode is define(**V4, **{"forwarding-mode": "l2_l3"}).forwarding_mode
-    assert not make_network(forwarding_mode=define(**V4).forwarding_mode).has_node_blocks
+def test_the_forwarding_mode_is_left_to_the_manager_by_default(define: Define) -> None:
+    assert define(**V4).forwarding_mode is None
+    assert define(**V4, **{"forwarding-mode": "l2_l3"}).forwarding_mode is ForwardingMode.L2_L3
 
 
 @pytest.mark.parametrize("text", ["l2", "", "true"])

@@ -1,0 +1,63 @@
+"""Networks with pods on many nodes become l3 by themselves, unless their NAD states its mode."""
+
+import msgspec
+import pytest
+
+from contrail_config.objects import ForwardingMode, FqName, Subnet
+from manager.controller.spread_networks import SpreadNetworks
+from tests.support.pods import make_nad, make_pod
+from tests.support.running_manager import RunningManager
+from tests.support.virtual_networks import make_network
+
+NAME: FqName = ("default-domain", "k8s-blue", "k8s-net-a-pod-network")
+
+
+async def mode(running: RunningManager) -> ForwardingMode:
+    await running.manager.nads.queue.idle()
+    network = await running.network(NAME[2])
+    assert network is not None
+    return network.forwarding_mode
+
+
+async def test_a_network_on_many_nodes_becomes_l3_with_one_event(running: RunningManager) -> None:
+    nad, before, after = make_nad("net-a"), make_pod("before", networks="net-a"), make_pod("after", networks="net-a")
+    await running.send_list(nad, before)
+    assert (await running.vm(before)).interfaces[1].forwarding_mode is ForwardingMode.L2_L3
+    running.manager.network_spread(NAME, 65)
+    assert await mode(running) is ForwardingMode.L3
+    running.manager.network_spread(NAME, 66)
+    await running.send_list(nad, before, after)
+    assert await mode(running) is ForwardingMode.L3
+    assert (await running.vm(before)).interfaces[1].forwarding_mode is ForwardingMode.L2_L3, "it keeps its mode"
+    assert (await running.vm(after)).interfaces[1].forwarding_mode is ForwardingMode.L3
+    messages = [message for reason, message in await running.events_on(nad) if reason == "NetworkRouted"]
+    assert len(messages) == 1
+    assert "has pods on 65 nodes" in messages[0]
+
+
+@pytest.mark.parametrize("stated", ["l2_l3", "L2_L3"])
+async def test_a_network_whose_nad_states_its_mode_keeps_it(running: RunningManager, stated: str) -> None:
+    await running.send_list(make_nad("net-a", forwarding_mode=stated))
+    running.manager.network_spread(NAME, 65)
+    assert await mode(running) is ForwardingMode.L2_L3
+
+
+def test_a_network_with_a_subnet_without_a_gateway_is_not_routed() -> None:
+    network = make_network("net-a", "10.1.0.0/24")
+    assert SpreadNetworks().add(network, 65)
+    assert not SpreadNetworks().add(msgspec.structs.replace(network, subnets=(Subnet("10.1.0.0/24", None),)), 65)
+
+
+async def test_an_annotation_takes_a_network_back(running: RunningManager) -> None:
+    await running.send_list(make_nad("net-a"))
+    running.manager.network_spread(NAME, 65)
+    assert await mode(running) is ForwardingMode.L3
+    await running.send_list(make_nad("net-a", forwarding_mode="l2_l3"))
+    assert await mode(running) is ForwardingMode.L2_L3
+
+
+async def test_a_network_that_does_not_exist_is_ignored(running: RunningManager) -> None:
+    await running.send_list()
+    running.manager.network_spread(NAME, 65)
+    await running.manager.nads.queue.idle()
+    assert await running.network(NAME[2]) is None
