@@ -6,7 +6,9 @@ changes of one slice that come while it is written are one write, and a manager 
 right. Pods do not wait for slices.
 
 Writes state no version: only the leader writes, what an earlier leader writes late is reported by the watch, and a
-merge patch preserves fields of a newer release.
+merge patch preserves fields of a newer release. Not those in items of lists, which it replaces whole: to preserve them
+each write would have to read the slice first. A leader of that release writes them again when it starts, since it
+derives all slices.
 """
 
 import asyncio

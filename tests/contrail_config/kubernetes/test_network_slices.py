@@ -216,6 +216,26 @@ async def test_fields_of_a_newer_release_are_preserved(
     assert stored(server)["blue", A]["newer"] == 1
 
 
+async def test_fields_of_a_newer_release_in_endpoints_are_preserved_until_the_slice_changes(
+    manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer
+) -> None:
+    """A slice is derived: the newer release writes them again when it leads."""
+    await start_pod(manager, [blue], "one", node=A)
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"]})
+    item = server.storage.objects(SLICES)[network_bucket(blue.uuid), network_slice_name(blue.uuid, A)]
+    newer = [{**each, "newer": 1} for each in item["spec"]["endpoints"]]
+    before = len(writes(server))
+    server.storage.put(SLICES, {**item, "spec": {**item["spec"], "endpoints": newer}})
+    await start_pod(manager, [blue], "elsewhere", node=B)
+    await eventually(lambda: endpoints(server) == {A: ["10.1.0.2"], B: ["10.1.0.3"]})
+    await settled(manager)
+    assert len(writes(server)) == before + 1, "only the other slice"
+    assert stored(server)["blue", A]["endpoints"] == newer
+    await start_pod(manager, [blue], "two", node=A)
+    await eventually(lambda: endpoints(server)[A] == ["10.1.0.2", "10.1.0.4"])
+    assert not any("newer" in each for each in stored(server)["blue", A]["endpoints"])
+
+
 async def test_addresses_of_nodes_are_followed(
     manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer
 ) -> None:
