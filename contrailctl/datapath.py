@@ -15,10 +15,15 @@ MAX_AGE = 60.0
 
 
 class Drops(msgspec.Struct, frozen=True):
-    """Packets dropped by a network's filter since it was made, by reason; `ports`: as spoofing, by link."""
+    """Packets that a network has dropped since it was made, by reason; `ports`: as spoofing, by link.
+
+    `tunnel` is known of index 0 alone, and `mtu` of networks alone.
+    """
 
     spoofing: int = 0
     broadcast: int = 0
+    tunnel: int = 0
+    mtu: int = 0
     ports: dict[str, int] = {}
 
 

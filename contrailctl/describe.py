@@ -134,7 +134,8 @@ def _state_fields(port: PortState) -> dict[str, str]:
     if port.spoofing is not None:
         fields["Port Drops"] = f"{port.spoofing} spoofing"
     if port.drops:
-        fields["Network Drops"] = f"{port.drops.spoofing} spoofing, {port.drops.broadcast} broadcast"
+        of_kind = f"{port.drops.mtu} MTU" if port.namespace else f"{port.drops.tunnel} tunnel"
+        fields["Network Drops"] = f"{port.drops.spoofing} spoofing, {port.drops.broadcast} broadcast, {of_kind}"
     return fields
 
 

@@ -82,7 +82,7 @@ def get_datapath(agent: AgentApi) -> Output:
     """Lists the networks of a node and what its kernel has of them, from its agent."""
     status = agent.datapath()
     networks = status.node_networks()
-    header = ("VNI", "NETWORK", "PORTS", "MISSING", "SPOOFING", "BROADCAST", "PROBLEM")
+    header = ("VNI", "NETWORK", "PORTS", "MISSING", "SPOOFING", "BROADCAST", "TUNNEL", "MTU", "PROBLEM")
     table = format_table(header, [_datapath_row(network) for network in networks])
     parts = [table]
     if status.refused:
@@ -149,8 +149,18 @@ def _port_row(view: PortView) -> Sequence[str]:
 
 def _datapath_row(view: NodeNetwork) -> Sequence[str]:
     network = "index 0, routed" if view.vni == INDEX_0 else view.network or ""
-    drops = (str(view.drops.spoofing), str(view.drops.broadcast)) if view.drops else ("", "")
+    drops = _drop_cells(view)
     return (str(view.vni), network, str(view.ports), ",".join(view.missing), *drops, view.problem or "")
+
+
+def _drop_cells(view: NodeNetwork) -> Sequence[str]:
+    """Returns the numbers by reason; one that is not known of this network is empty."""
+    if view.drops is None:
+        return ("", "", "", "")
+    is_routed = view.vni == INDEX_0
+    tunnel = str(view.drops.tunnel) if is_routed else ""
+    mtu = "" if is_routed else str(view.drops.mtu)
+    return (str(view.drops.spoofing), str(view.drops.broadcast), tunnel, mtu)
 
 
 def _refusal_row(refusal: Refusal) -> Sequence[str]:

@@ -61,7 +61,7 @@ class DatapathMetrics(Collector):
         for reason, number in sorted(self._counts().items()):
             refused.add_metric([reason], number)
         yield refused
-        drops = CounterMetricFamily("contrail_agent_datapath_drops", "Packets dropped by filters.", labels=["reason"])
+        drops = CounterMetricFamily("contrail_agent_datapath_drops", "Packets dropped.", labels=["reason"])
         for reason in DROP_REASONS:
             drops.add_metric([reason], self._reports.drops[reason])
         yield drops

@@ -24,13 +24,14 @@ Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=_MAX_NETWORKS)]
 class Drops(msgspec.Struct, frozen=True, rename="kebab"):
     """Packets that a network's filter dropped since it was made, by reason.
 
-    `tunnel`, of index 0 alone: tunnel packets from addresses that are not those of known nodes. `ports`: as spoofing,
-    by link.
+    `tunnel`, of index 0 alone: tunnel packets from addresses that are not those of known nodes. `mtu`, of networks
+    alone: packets that were too large to be routed. `ports`: as spoofing, by link.
     """
 
     spoofing: Number = 0
     broadcast: Number = 0
     tunnel: Number = 0
+    mtu: Number = 0
     ports: Annotated[dict[Link, Number], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
 
 

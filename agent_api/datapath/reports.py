@@ -9,7 +9,7 @@ from agent_api.datapath.report import DatapathReport, Drops
 MAX_AGE = 60.0
 """Seconds without a report after which the datapath counts as not programmed; reports come at least every 30 s."""
 
-DROP_REASONS = ("spoofing", "broadcast", "tunnel")
+DROP_REASONS = ("spoofing", "broadcast", "tunnel", "mtu")
 
 
 class DatapathReports:

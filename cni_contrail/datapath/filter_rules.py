@@ -88,12 +88,14 @@ _NO_PORTS: Mapping[str, int] = {}
 class Drops(NamedTuple):
     """Packets that the filter has dropped since it was made, by reason; `tunnel`: of tunnels, from unknown nodes.
 
+    `mtu`: what the kernel has not routed since it is too large (`too_large`), in a network only.
     `ports`: those dropped as spoofing by link, of links that exist, without zeros.
     """
 
     spoofing: int
     broadcast: int
     tunnel: int = 0
+    mtu: int = 0
     ports: Mapping[str, int] = _NO_PORTS
 
 

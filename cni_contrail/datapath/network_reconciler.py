@@ -28,6 +28,7 @@ from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.nftables_tables import remove_tables
 from cni_contrail.datapath.plan import Plan, plan
 from cni_contrail.datapath.remote_entries import held_by, no_address_for, with_remotes
+from cni_contrail.datapath.too_large import count_too_large
 from cni_contrail.datapath.tunnel_messages import Tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnels import make_tunnels, remove_tunnels, set_up, tunnels_of
@@ -83,7 +84,7 @@ def reconcile_network(
     removes_remotes = removes and removes_remotes and underlay is not None
     with InNetns(netns_fd):
         configure_namespace(sysctl_dir)
-        kernel, filters = RouteSocket(), open_filters()
+        kernel, filters, too_large = RouteSocket(), open_filters(), count_too_large()
     with kernel, filters:
         wanted = {} if underlay is None else tunnels_of(network, underlay)
         generation = filters.generation()
@@ -109,7 +110,7 @@ def reconcile_network(
     return Reconciled(
         changes,
         missing=frozenset({port.link for port in network.ports} - state.indexes.keys()),
-        drops=state.drops,
+        drops=state.drops._replace(mtu=too_large),
         removed_tables=tuple(map(str, removed)),
         uplink=state.indexes.get(UPLINK),
         problem="; ".join(each for each in (foreign, unreachable) if each) or None,

@@ -64,15 +64,15 @@ async def test_networks_of_the_node_are_listed_with_ports_drops_and_problems(
     contrailctl: Run, linux_agent: ServedAgent, store: SqliteStore, pod: VirtualMachine
 ) -> None:
     await plug(linux_agent, store, pod, 0, 1)
-    drops = {"0": {"spoofing": 1}, str(VNI): {"spoofing": 3, "broadcast": 4}}
+    drops = {"0": {"spoofing": 1, "tunnel": 2}, str(VNI): {"spoofing": 3, "broadcast": 4, "mtu": 5}}
     await report(linux_agent, missing={str(VNI): ["tap1"]}, problems={str(VNI): "no bridge"}, drops=drops)
     ended = await contrailctl("--agent", f"http://{linux_agent.address}", "get", "datapath")
     assert (ended.status, ended.err) == (0, "")
     name = ":".join(pod.interfaces[1].network)
     assert rows(ended.out) == [
-        ["VNI", "NETWORK", "PORTS", "MISSING", "SPOOFING", "BROADCAST", "PROBLEM"],
-        ["0", "index", "0,", "routed", "1", "-", "1", "0", "-"],
-        [str(VNI), name, "1", "tap1", "3", "4", "no", "bridge"],
+        ["VNI", "NETWORK", "PORTS", "MISSING", "SPOOFING", "BROADCAST", "TUNNEL", "MTU", "PROBLEM"],
+        ["0", "index", "0,", "routed", "1", "-", "1", "0", "2", "-", "-"],
+        [str(VNI), name, "1", "tap1", "3", "4", "-", "5", "no", "bridge"],
         [],
         ["programmed", "by:", "contrail-cnid-1"],
     ]
@@ -160,7 +160,7 @@ async def test_a_described_pod_has_the_state_of_its_ports(
         f"    Host Namespace:  contrail-{VNI}\n"
         "    Port:            Connected\n"
         "    Port Drops:      2 spoofing\n"
-        "    Network Drops:   3 spoofing, 4 broadcast\n"
+        "    Network Drops:   3 spoofing, 4 broadcast, 0 MTU\n"
     )
     await report(linux_agent, missing={str(VNI): ["tap1"]}, problems={"0": "no route"})
     text = (await contrailctl(*described)).out

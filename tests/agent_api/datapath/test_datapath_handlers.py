@@ -234,7 +234,7 @@ class TestReports:
         "seconds": 0.25,
         "problems": {"5": "no bridge"},
         "missing": {"5": ["tap1", "tap2"]},
-        "drops": {"5": {"spoofing": 3, "broadcast": 4, "tunnel": 0, "ports": {"tap1": 3}}},
+        "drops": {"5": {"spoofing": 3, "broadcast": 4, "tunnel": 0, "mtu": 6, "ports": {"tap1": 3}}},
         "refused": [],
     }
 
@@ -297,7 +297,7 @@ class TestReports:
         while not (state["networks"] and state["networks"][0]["ports"]):
             state = await get(linux, version=state["version"])
         await post(linux, self.REPORT)
-        await post(linux, self.REPORT | {"drops": {"5": {"spoofing": 5, "broadcast": 4}}})
+        await post(linux, self.REPORT | {"drops": {"5": {"spoofing": 5, "broadcast": 4, "mtu": 9}}})
         async with linux.unix.get("/metrics") as answer:
             text = await answer.text()
         for line in (
@@ -311,6 +311,7 @@ class TestReports:
             'contrail_agent_datapath_drops_total{reason="spoofing"} 2.0',
             'contrail_agent_datapath_drops_total{reason="broadcast"} 0.0',
             'contrail_agent_datapath_drops_total{reason="tunnel"} 0.0',
+            'contrail_agent_datapath_drops_total{reason="mtu"} 3.0',
         ):
             assert line in text.splitlines()
 
