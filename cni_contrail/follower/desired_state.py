@@ -1,4 +1,8 @@
-"""The desired state of the node's datapath as the agent sends it, strictly validated."""
+"""The desired state of the node's datapath as the agent sends it, strictly validated.
+
+Agent and daemon are replaced one after the other. So unknown keys, which a newer agent sends, are ignored, and one that
+an older agent does not send has a default that keeps what that agent meant.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from cni_contrail.quoting import quoted
 
 _MAX_VNI = (1 << 24) - 1
 _MTU = range(68, 65536)
+_CLUSTER = 0  # number of the cluster's network at index 0
 
 
 class DesiredState(NamedTuple):
@@ -42,7 +47,7 @@ def read_desired_state(body: bytes) -> DesiredState:
             networks=tuple(_networks(document["networks"])),
             routed=_routed(document),
             underlay=read_underlay(document),
-            fabric_subnets=_cidrs(document["fabric-subnets"]),
+            fabric_subnets=_cidrs(document.get("fabric-subnets", [])),
         )
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PluginError(
@@ -76,7 +81,7 @@ def _routed(document: Mapping[str, Any]) -> Routed:
 
 def _routed_port(item: Mapping[str, Any]) -> RoutedPort:
     gateways = tuple(address(each) for each in items(item["gateways"]))
-    return RoutedPort(*_port(item), gateways, number(item["network"], "network", range(_MAX_VNI + 1)))
+    return RoutedPort(*_port(item), gateways, number(item.get("network", _CLUSTER), "network", range(_MAX_VNI + 1)))
 
 
 def _cidrs(values: object) -> tuple[str, ...]:
