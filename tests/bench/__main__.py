@@ -21,6 +21,7 @@ from tests.bench.kubernetes.reconcile import main as measure_reconcile
 from tests.bench.manager_throughput import main as measure_manager
 from tests.bench.network import PARTS
 from tests.bench.network import main as measure_network
+from tests.bench.slice_watches import main as measure_slice_watches
 
 _KUBERNETES = {
     "kubernetes-latency": measure_latency,
@@ -54,13 +55,14 @@ def _benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str,
         "manager": measure_manager,
         "agent": measure_agent,
         "watches": measure_watches,
+        "slice-watches": partial(measure_slice_watches, quick=options.quick),
         **{name: partial(measure, quick=options.quick) for name, measure in _KUBERNETES.items()},
     }
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    names = ["attach", "datapath", "network", "manager", "agent", "watches", *_KUBERNETES]
+    names = ["attach", "datapath", "network", "manager", "agent", "watches", "slice-watches", *_KUBERNETES]
     parser.add_argument("--only", choices=names, help="one benchmark instead of all")
     parser.add_argument("--part", choices=list(PARTS), help="one part of `network` instead of all")
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
