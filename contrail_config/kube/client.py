@@ -10,7 +10,7 @@ import contextlib
 import socket
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import aiohttp
 import msgspec
@@ -216,6 +216,15 @@ async def connect(
         await sockets.close()  # after the session, which closes the connections in its pool properly
 
 
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
+"""Options by which the kernel ends an idle connection after 45 s without a sign of its peer, as client-go does."""
+
+
 class _Sockets:
     """Sockets of one aiohttp connector, so that none of them outlives the client.
 
@@ -230,6 +239,8 @@ class _Sockets:
         """Returns a socket for an address of `getaddrinfo`. Raises OSError."""
         family, kind, protocol, *_ = address
         opened = socket.socket(family, kind, protocol)
+        for level, option, value in _KEEPALIVE:
+            opened.setsockopt(level, option, value)
         self._opened.add(opened)
         return opened
 

@@ -74,7 +74,7 @@ class Traffic(NamedTuple):
 def traffic(pods: Sequence[Pod]) -> Iterator[Traffic]:
     """Packets from each of the pods to the next one, in the network and at index 0, in one family each."""
     pairs = list(zip(pods, [*pods[1:], pods[0]], strict=True))
-    ways = [(source, target, at) for source, target in pairs for at in (target.addresses[0], target.index_0[1])]
+    ways = [(source, target, at) for source, target in pairs for at in (target.addresses[0], target.index_0[-1])]
     with ExitStack() as stack:
         made = Traffic(
             [EchoStream(source.sandbox, address) for source, _, address in ways],

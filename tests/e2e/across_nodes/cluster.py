@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,13 @@ Object = dict[str, Any]
 class Cluster:
     """The server, the manager, the nodes, and the fabric that joins these. See `cluster_of`."""
 
-    def __init__(self, server: ApiServer, folder: Path) -> None:
+    def __init__(self, server: ApiServer, folder: Path, families: Sequence[int]) -> None:
         self.server = server
         self.manager = ManagerProcess(
             folder / "manager",
             server.kubeconfig(),
             network_slices=True,
-            pod_network={"subnets": list(POD_SUBNETS)},
+            pod_network={"subnets": [POD_SUBNETS[family] for family in families]},
         )
         self.fabric = Netns("fabric")
         self.fabric.ip("link", "add", "fabric", "mtu", str(MTU), "up", "type", "bridge", "mcast_snooping", "0")
@@ -62,6 +62,10 @@ class Cluster:
     def register(self, node: Node) -> None:
         """Creates the object of a node with its addresses, as kubelet does."""
         self.server.ask("POST", "/api/v1/nodes", {"metadata": {"name": node.name}})
+        self.announce(node)
+
+    def announce(self, node: Node) -> None:
+        """Writes a node's addresses to its object, as kubelet does."""
         status = {"addresses": [{"type": "InternalIP", "address": each} for each in node.addresses]}
         self.server.ask("PATCH", f"/api/v1/nodes/{node.name}/status", {"status": status})
 
@@ -87,29 +91,29 @@ def _bound(document: Document, node: Node) -> Object:
 
 
 @contextlib.contextmanager
-def cluster_of(nodes: int) -> Iterator[Cluster]:
-    """A cluster with this number of running nodes."""
-    with registered_cluster(nodes) as cluster:
+def cluster_of(nodes: int, families: Sequence[int] = (0, 1)) -> Iterator[Cluster]:
+    """A cluster with this number of running nodes. `families` of nodes and pods: 0 is IPv4, 1 is IPv6."""
+    with registered_cluster(nodes, families) as cluster:
         for node in cluster.nodes:
             node.start()
         yield cluster
 
 
 @contextlib.contextmanager
-def registered_cluster(nodes: int) -> Iterator[Cluster]:
+def registered_cluster(nodes: int, families: Sequence[int] = (0, 1)) -> Iterator[Cluster]:
     """A cluster with this number of nodes, on which no process runs."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
         (folder / "server").mkdir()
         server = stack.enter_context(serve_real_apiserver(folder / "server"))
-        cluster = Cluster(server, folder)
+        cluster = Cluster(server, folder, families)
         stack.callback(cluster.fabric.delete)
         stack.callback(idle_connections.close)  # of the nodes' reports
         stack.enter_context(running(cluster.manager))
         cluster.manager.wait_until_it_leads()
         server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         for number in range(1, nodes + 1):
-            node = Node(number, server, cluster.fabric, folder / str(number))
+            node = Node(number, server, cluster.fabric, folder / str(number), families)
             stack.callback(node.close)
             cluster.nodes.append(node)
             cluster.register(node)

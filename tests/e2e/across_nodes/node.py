@@ -2,9 +2,13 @@
 
 import contextlib
 import json
+import shutil
 import time
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
@@ -20,25 +24,30 @@ from tests.support.real_apiserver.server import ApiServer
 MTU = 1600
 """Of the fabric: room for a pod's packet of 1500 bytes in a tunnel over either family."""
 
-_LENGTHS = ("24", "64")
 _TIMEOUT = 30.0
 
 
 class Node:
-    """The node `number`, from 1; files are below `folder`. `addresses` are those on the fabric."""
+    """The node `number`, from 1; files are below `folder`. `addresses` are those on the fabric, of these families."""
 
-    def __init__(self, number: int, server: ApiServer, fabric: Netns, folder: Path) -> None:
+    def __init__(
+        self, number: int, server: ApiServer, fabric: Netns, folder: Path, families: Sequence[int] = (0, 1)
+    ) -> None:
         self.name = f"node-{number}"
-        self.addresses = (f"192.0.2.{number}", f"2001:db8::{number:x}")
+        both = (f"192.0.2.{number}", f"2001:db8::{number:x}")
+        self.addresses = tuple(both[family] for family in families)
+        self.mac = f"02:00:00:00:fe:{number:02x}"
         self.namespace = Netns("node")
         self.networks = NodeNetworks(folder / "networks")
         self.agent = AgentProcess(folder, server.kubeconfig(), node=self.name, datapath="linux")
-        self._connect(fabric, f"node{number}")
+        self._fabric, self._port = fabric, f"node{number}"
+        self._connect()
         self._api = server.url
         self._proxy = contextlib.ExitStack()
+        self._state = folder / "state"
         settings = {
             "agent-socket": str(self.agent.socket),
-            "state-dir": str(folder / "state"),
+            "state-dir": str(self._state),
             "netns-dir": str(self.networks.folder),
         }
         self.daemon = NodeDaemon(folder, settings)
@@ -68,6 +77,43 @@ class Node:
         """Ends all connections to the API server and refuses new ones."""
         self._proxy.close()
 
+    @contextlib.contextmanager
+    def black_hole(self) -> Iterator[None]:
+        """Drops all packets from and to the API server, without an answer to either side."""
+        port = urlsplit(self._api).port
+        rules = [
+            "add table inet hole",
+            "add chain inet hole dropped { type filter hook input priority 0; }",
+            *(f"add rule inet hole dropped tcp {end} {port} drop" for end in ("sport", "dport")),
+        ]
+        made = self.namespace.run("nft", "; ".join(rules))
+        assert made.returncode == 0, made.stderr
+        try:
+            yield
+        finally:
+            assert self.namespace.run("nft", "delete table inet hole").returncode == 0
+
+    def change_addresses(self, *addresses: str) -> None:
+        """Replaces the addresses on the fabric, as DHCP does when a lease is lost."""
+        for address in self.addresses:
+            self._set_address("delete", address)
+        self.addresses = addresses
+        for address in addresses:
+            self._set_address("add", address)
+
+    def reboot(self) -> None:
+        """Ends all processes, loses all state of the kernel and what is below /run, and starts again."""
+        self.stop()
+        self._proxy.close()
+        self.networks.close()
+        self._fabric.ip("link", "delete", self._port)
+        self.namespace.delete()
+        shutil.rmtree(self._state)
+        self.daemon.socket.unlink()
+        self.namespace = Netns("node")
+        self._connect()
+        self.start()
+
     def add(self, pod: str, sandbox: Netns) -> Any:
         """Runs ADD for a pod; returns the result or the error."""
         return call_shim(self.daemon, "ADD", pod, sandbox)
@@ -78,8 +124,12 @@ class Node:
 
     def is_ready(self) -> bool:
         """Whether the agent says that it is ready."""
+        return self.readiness()[0] == HTTPStatus.OK
+
+    def readiness(self) -> tuple[int, Any]:
+        """Status and body of the agent's `/readyz`."""
         with self.namespace.inside():
-            return self.agent.get("/readyz") is not None
+            return self.agent.ask("/readyz")
 
     def await_report(self, since: float) -> Any:
         """Waits for a report of the daemon that is younger than the monotonic time `since`, and returns it."""
@@ -122,10 +172,16 @@ class Node:
         endpoint = Endpoint(str(self.agent.socket), "", 0)
         return HttpExchange(endpoint, "GET", path, b"", Deadline(_TIMEOUT)).response().body
 
-    def _connect(self, fabric: Netns, port: str) -> None:
-        fabric.ip("link", "add", port, "mtu", str(MTU), "up", "master", "fabric", "type", "veth",
-                  "peer", "name", "eth0", "mtu", str(MTU), "netns", self.namespace.name)  # fmt: skip
+    def _connect(self) -> None:
+        self._fabric.ip("link", "add", self._port, "mtu", str(MTU), "up", "master", "fabric", "type", "veth",
+                        "peer", "name", "eth0", "address", self.mac, "mtu", str(MTU),
+                        "netns", self.namespace.name)  # fmt: skip
         self.namespace.ip("link", "set", "eth0", "addrgenmode", "none", "up")
-        for address, length in zip(self.addresses, _LENGTHS, strict=True):
-            detection = ("nodad",) if ":" in address else ()
-            self.namespace.ip("address", "add", f"{address}/{length}", "dev", "eth0", *detection)
+        for address in self.addresses:
+            self._set_address("add", address)
+
+    def _set_address(self, action: str, address: str) -> None:
+        length, options = ("64", ["nodad"]) if ":" in address else ("24", [])
+        if action == "delete":
+            options = []
+        self.namespace.ip("address", action, f"{address}/{length}", "dev", "eth0", *options)
