@@ -43,7 +43,7 @@ def measure_throughput(*, rounds: int, seconds: float) -> dict[str, Any]:
 
 
 def _summary(pair: Pair, measured: list[float], plain: list[float] | None) -> dict[str, float]:
-    rates = {"Gbit/s": round(median(measured), 1)}
+    rates = {"Gbit/s": round(median(measured), 2)}
     if plain is None:
         return rates
     rates["of the plain path"] = round(median(rate / peer for rate, peer in zip(measured, plain, strict=True)), 3)
