@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from agent_api.datapath.feed import DesiredStateFeed
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.refusals import RefusalReason
-from agent_api.datapath.reports import DROP_REASONS, DatapathReports
+from agent_api.datapath.reports import DROP_REASONS, REPAIR_KINDS, DatapathReports
 from contrail_config.objects import Refusal
 
 
@@ -61,6 +61,12 @@ class DatapathMetrics(Collector):
         for reason, number in sorted(self._counts().items()):
             refused.add_metric([reason], number)
         yield refused
+        repairs = CounterMetricFamily(
+            "contrail_agent_datapath_repairs", "Repairs of networks, by kind of what was changed.", labels=["kind"]
+        )
+        for kind in REPAIR_KINDS:
+            repairs.add_metric([kind], self._reports.repairs[kind])
+        yield repairs
         drops = CounterMetricFamily("contrail_agent_datapath_drops", "Packets dropped.", labels=["reason"])
         for reason in DROP_REASONS:
             drops.add_metric([reason], self._reports.drops[reason])

@@ -8,6 +8,7 @@ from agent_api.request_decoding import decode_body
 
 _MAX_NETWORKS = 4096  # in a report; a node has hundreds
 _END = r"$(?!\n)"  # in Python `$` also matches before a final newline, and JSON schemas know no `\Z`
+_MAX_KINDS = 64
 _MAX_NUMBER = 2**53 - 1  # what every JSON reader can represent
 
 Vni = Annotated[str, msgspec.Meta(pattern=rf"^(0|[1-9][0-9]{{0,7}}){_END}")]
@@ -17,6 +18,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=_MAX_NUMBER)]
 Version = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=rf"^[!-~]*{_END}")]
 Problem = Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=rf"^[^\x00-\x1f\x7f]*{_END}")]
 Link = Annotated[str, msgspec.Meta(pattern=rf"^[^/:\s\x00-\x1f\x7f]{{1,15}}{_END}")]
+Kind = Annotated[str, msgspec.Meta(pattern=rf"^[a-z][a-z-]{{0,31}}{_END}")]
 Cidr = Annotated[str, msgspec.Meta(pattern=rf"^[0-9a-f:.]{{2,45}}/[0-9]{{1,3}}{_END}")]
 Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=_MAX_NETWORKS)]
 
@@ -52,8 +54,9 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     """The state of the kernel after it was brought to `version` of the desired state, in `seconds`.
 
     `changes` and `repaired` count since the previous report: objects changed because the desired state changed, and
-    because somebody else had changed them. `problems` says what is not as desired, `missing` lists the links of desired
-    ports that do not exist; both are complete, by VNI. `refused` are subnets without a route, which is no problem.
+    because somebody else had changed them; `repairs` are those of networks, by kind of what had been changed.
+    `problems` says what is not as desired, `missing` lists the links of desired ports that do not exist; both are
+    complete, by VNI. `refused` are subnets without a route, which is no problem.
 
     Unknown keys are those of a newer process, and ignored.
     """
@@ -65,6 +68,7 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     problems: Annotated[dict[Vni, Problem], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
     missing: Annotated[dict[Vni, Links], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
     drops: Annotated[dict[Vni, Drops], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
+    repairs: Annotated[dict[Kind, Number], msgspec.Meta(max_length=_MAX_KINDS)] = {}
     refused: Annotated[tuple[RefusedRoute, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
 
 

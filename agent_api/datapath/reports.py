@@ -9,6 +9,12 @@ from agent_api.datapath.report import DatapathReport, Drops
 MAX_AGE = 60.0
 """Seconds without a report after which the datapath counts as not programmed; reports come at least every 30 s."""
 
+REPAIR_KINDS = (
+    "audit", "bridge", "filter", "forwarding-entry", "gateway", "namespace", "neighbour", "port", "route", "tunnel",
+    "uplink", "other",
+)  # fmt: skip
+"""What had been changed; `audit`: nothing had been notified. Kinds of a newer process are counted as `other`."""
+
 DROP_REASONS = ("spoofing", "broadcast", "tunnel", "mtu")
 
 
@@ -19,6 +25,7 @@ class DatapathReports:
         self.latest: DatapathReport | None = None
         self.repaired = 0
         self.drops = Counter[str]()  # by reason
+        self.repairs = Counter[str]()  # by kind
         self._clock = clock
         self._counted: dict[str, Drops] = {}  # by VNI, the numbers that `drops` has
         self._since = clock()  # the time of the latest report, or of the start
@@ -31,6 +38,8 @@ class DatapathReports:
         unread = {vni: drops for vni, drops in self._counted.items() if vni in report.problems}
         self._counted = unread | report.drops
         self.repaired += report.repaired
+        for kind, number in report.repairs.items():
+            self.repairs[kind if kind in REPAIR_KINDS else "other"] += number
         self.latest = report
         self._since = self._clock()
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import urllib.parse
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from cni_contrail.agent.http import Endpoint, HttpExchange
@@ -39,14 +42,19 @@ def next_desired_state(endpoint: Endpoint, follower: str, known: str, wait: floa
 
 
 class Changes(NamedTuple):
-    """Objects changed since the last report: for another desired state, and because somebody else had changed them."""
+    """Objects changed since the last report: for another desired state, and because somebody else had changed them.
+
+    `repairs` are those of networks, by kind of what had been changed; one may be of several kinds.
+    """
 
     desired: int
     repaired: int
+    repairs: Mapping[str, int] = MappingProxyType({})
 
     def plus(self, other: Changes) -> Changes:
         """Returns the sum."""
-        return Changes(self.desired + other.desired, self.repaired + other.repaired)
+        repairs = Counter(self.repairs) + Counter(other.repairs)
+        return Changes(self.desired + other.desired, self.repaired + other.repaired, repairs)
 
 
 class Report(NamedTuple):
@@ -65,6 +73,7 @@ class Report(NamedTuple):
             "version": self.version,
             "changes": self.changes.desired,
             "repaired": self.changes.repaired,
+            "repairs": dict(self.changes.repairs),
             "seconds": round(self.seconds, 6),
             "problems": problems,
             "missing": missing,

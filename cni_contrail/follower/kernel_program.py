@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -23,6 +24,9 @@ from cni_contrail.quoting import listed, quoted
 
 _AUDIT_INTERVAL = 30.0  # seconds
 _NOTHING_DONE = NodeOutcome.nothing()
+BY_AUDIT = "audit"
+"""Kind of repairs of what the kernel had not notified of."""
+
 _EVERYTHING = -1  # in place of a network: notifications of all of them were lost
 _LOST = PossibleDrift(frozenset({"notifications lost"}), frozenset(), frozenset())
 
@@ -176,7 +180,8 @@ class KernelProgram:
         if is_audit and made:
             self._log.warning(f"datapath: {made} changes repaired what another program had changed")
         self._log_removed(self._outcome)
-        self.unreported = self.unreported.plus(Changes(0, made) if is_audit else Changes(made, 0))
+        repairs = {BY_AUDIT: sum(map(bool, self._outcome.changes.values()))} if made else {}
+        self.unreported = self.unreported.plus(Changes(0, made, repairs) if is_audit else Changes(made, 0))
         self._seconds = self._clock() - started
         self._log_problems()
 
@@ -199,17 +204,18 @@ class KernelProgram:
         before = self._outcome
         outcome = self._reconciler.repair(desired.networks, desired.routed, desired.underlay, due)
         self._outcome = before.updated(outcome, due)
-        made, repaired = sum(outcome.changes.values()), 0
+        made, repaired, repairs = sum(outcome.changes.values()), 0, Counter[str]()
         for vni, drift in due.items():
             changes = outcome.changes.get(vni, 0)
             self._schedule.audited(vni, drift, self._clock(), changes=changes)
             if changes and drift.objects:  # what a deleted port has left is removed, not repaired
                 repaired += changes
+                repairs.update(kind.replace(" ", "-") for kind in drift.objects)
                 self._log.warning(
                     f"datapath: {_network(vni)}: repaired after a change by {_cause(drift)} ({changes} changes)"
                 )
         self._log_removed(outcome)
-        self.unreported = self.unreported.plus(Changes(made - repaired, repaired))
+        self.unreported = self.unreported.plus(Changes(made - repaired, repaired, repairs))
         self._log_problems()
         return made > 0 or (before.problems, before.missing) != (self._outcome.problems, self._outcome.missing)
 

@@ -235,6 +235,7 @@ class TestReports:
         "problems": {"5": "no bridge"},
         "missing": {"5": ["tap1", "tap2"]},
         "drops": {"5": {"spoofing": 3, "broadcast": 4, "tunnel": 0, "mtu": 6, "ports": {"tap1": 3}}},
+        "repairs": {"filter": 2},
         "refused": [],
     }
 
@@ -308,6 +309,8 @@ class TestReports:
             "contrail_agent_datapath_problems 1.0",
             "contrail_agent_datapath_resync_seconds 0.25",
             "contrail_agent_datapath_repaired_total 2.0",
+            'contrail_agent_datapath_repairs_total{kind="filter"} 4.0',
+            'contrail_agent_datapath_repairs_total{kind="bridge"} 0.0',
             'contrail_agent_datapath_drops_total{reason="spoofing"} 2.0',
             'contrail_agent_datapath_drops_total{reason="broadcast"} 0.0',
             'contrail_agent_datapath_drops_total{reason="tunnel"} 0.0',

@@ -77,6 +77,12 @@ def test_keys_of_a_newer_process_are_ignored() -> None:
     assert (report.drops["5"].spoofing, report.refused[0].reason) == (2, "new-reason")
 
 
+def test_repairs_are_counted_by_kind_and_unknown_kinds_together(reports: DatapathReports) -> None:
+    reports.add(make_report(repairs={"filter": 2, "bridge": 1}))
+    reports.add(make_report(repairs={"filter": 1, "of-a-newer-daemon": 4}))
+    assert reports.repairs == {"filter": 3, "bridge": 1, "other": 4}
+
+
 def test_silence_is_a_problem_after_a_minute(reports: DatapathReports, clock: FakeClock) -> None:
     assert reports.problems() == []
     clock.now += MAX_AGE

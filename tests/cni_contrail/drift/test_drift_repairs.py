@@ -1,8 +1,13 @@
 """What another program changes is repaired when the kernel notifies of it: without an audit, which no test here has."""
 
+from collections import Counter
+
 import pytest
 
+from agent_api.datapath.reports import REPAIR_KINDS
 from cni_contrail.datapath.desired import Network, RoutedPort
+from cni_contrail.drift.drift_watch import DriftWatch
+from cni_contrail.follower.kernel_program import BY_AUDIT
 from tests.cni_contrail.drift.conftest import PORT, REMOTE, ROUTED_PORT, UNDERLAY, WatchedNode, settle
 
 PORT_MAC = PORT.mac
@@ -193,6 +198,24 @@ def test_a_namespace_that_was_deleted_is_made_again(node: WatchedNode, network: 
 def test_the_program_that_changed_rules_is_named(node: WatchedNode, network: Network) -> None:
     node.run(network.vni, "nft", "flush", "ruleset")
     assert "after a change by nft: filter" in node.await_repair(network.vni)
+
+
+def test_repairs_are_counted_by_the_kind_of_what_was_changed(node: WatchedNode, network: Network) -> None:
+    before = node.program.unreported
+    node.run(network.vni, "nft", "flush", "ruleset")
+    node.await_repair(network.vni)
+    assert Counter(node.program.unreported.repairs) - Counter(before.repairs) == {"filter": 1}
+    node.watch(DriftWatch())  # notifications of the next change are not read
+    node.run(network.vni, "sysctl", "-qw", "net.ipv6.conf.br0.disable_ipv6=1")
+    node.run(network.vni, "bridge", "link", "set", "dev", PORT.link, "isolated", "on")
+    node.program.audit()
+    assert node.program.unreported.repairs[BY_AUDIT] == 1
+
+
+def test_the_agent_knows_all_kinds_of_repairs() -> None:
+    tables = (DAMAGES, ROUTED_DAMAGES, TUNNEL_DAMAGES, INDEX_0_DAMAGES)
+    kinds = {kind.replace(" ", "-") for table in tables for kind, _ in table.values()} | {"uplink", "namespace"}
+    assert kinds | {BY_AUDIT, "other"} == set(REPAIR_KINDS)
 
 
 def test_a_table_of_another_program_in_a_network_is_removed_and_named(node: WatchedNode, network: Network) -> None:

@@ -46,7 +46,7 @@ THIS_RELEASE: dict[str, Any] = FIRST_RELEASE | {
 }
 REPORT = Report(
     "v1",
-    Changes(2, 1),
+    Changes(2, 1, {"filter": 1}),
     NodeOutcome.nothing()._replace(
         missing={5: frozenset({"tap1"})},
         problems={5: "no bridge"},
@@ -55,7 +55,7 @@ REPORT = Report(
     ),
     0.25,
 ).document()
-OBJECTS_BY_VNI = ("missing", "problems", "drops", "ports")
+MAPS = ("missing", "problems", "drops", "ports", "repairs")
 """Maps, whose keys are no names."""
 
 
@@ -76,7 +76,7 @@ def test_an_agent_ignores_what_only_a_newer_daemon_reports() -> None:
     assert _parsed(_with_more_keys(REPORT)) == _parsed(REPORT)
 
 
-@pytest.mark.parametrize("key", ["problems", "missing", "drops", "refused"])
+@pytest.mark.parametrize("key", ["problems", "missing", "drops", "refused", "repairs"])
 def test_an_agent_reads_the_report_of_an_older_daemon(key: str) -> None:
     parsed = _parsed({name: value for name, value in REPORT.items() if name != key})
     assert not getattr(parsed, key)
@@ -94,7 +94,7 @@ def _with_more_keys(value: Any, key: str = "") -> Any:
         return [_with_more_keys(each) for each in value]
     if not isinstance(value, dict):
         return value
-    more = {} if key in OBJECTS_BY_VNI else {"of-the-next-release": {"a": [1]}}
+    more = {} if key in MAPS else {"of-the-next-release": {"a": [1]}}
     return {name: _with_more_keys(each, name) for name, each in value.items()} | more
 
 
