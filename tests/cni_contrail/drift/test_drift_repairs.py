@@ -22,6 +22,7 @@ DAMAGES = {
     "port detached": ("port", "ip link set tap2 nomaster"),
     "port down": ("port", "ip link set tap2 down"),
     "port learns": ("port", "bridge link set dev tap2 learning on"),
+    "port in hairpin mode": ("port", "bridge link set dev tap2 hairpin on"),
     "port isolated": ("port", "bridge link set dev tap2 isolated on"),
     "port locked": ("port", "bridge link set dev tap2 locked on"),
     "port without broadcast": ("port", "bridge link set dev tap2 bcast_flood off"),
