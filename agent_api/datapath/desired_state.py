@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_api.datapath.fabric import Fabric, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
+from agent_api.datapath.fabric import Fabric, RemoteAddress, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
 from agent_api.datapath.index_0 import interface_problem, isolated_network, refused_index_0, subnets_of
 from agent_api.datapath.refusals import FABRIC_SUBNETS, NetworkName, with_equal_vni, without_vni
 from contrail_config.objects import (
@@ -63,7 +63,8 @@ class DesiredNetwork(_State, frozen=True, omit_defaults=True):
 class RoutedNetwork(_State, frozen=True, omit_defaults=True):
     """The cluster's pod network across nodes: blocks of this node, and what other nodes have. As `DesiredNetwork`.
 
-    `addresses` are those of the node itself in its blocks, with which it sends to pods of other nodes.
+    `addresses` are those of the node itself in its blocks, with which it sends to pods of other nodes, and
+    `node_addresses` those of other nodes.
     """
 
     vni: int
@@ -72,6 +73,7 @@ class RoutedNetwork(_State, frozen=True, omit_defaults=True):
     remotes: tuple[RemoteBlock, ...]
     complete: bool = True
     addresses: tuple[str, ...] = ()
+    node_addresses: tuple[RemoteAddress, ...] = ()
 
 
 class RoutedPort(_State, frozen=True):
@@ -268,6 +270,7 @@ def _routed_network(
         remotes=() if tunnel is None else fabric.blocks(uuid, tunnel),
         complete=fabric.is_complete(uuid),
         addresses=fabric.own_addresses(uuid),
+        node_addresses=() if tunnel is None else fabric.node_addresses(uuid, tunnel),
     )
 
 

@@ -48,6 +48,13 @@ class RemoteBlock(_State, frozen=True):
     tunnel: str
 
 
+class RemoteAddress(_State, frozen=True):
+    """An address of another node itself in its blocks; `tunnel` is the address of that node."""
+
+    address: str
+    tunnel: str
+
+
 class Fabric:
     """`port` is that of all nodes."""
 
@@ -98,6 +105,14 @@ class Fabric:
         """Returns the addresses of this node itself in its blocks of a network."""
         own = self._slices.of(network_uuid).get(self._node)
         return () if own is None else _by_family(own.node_addresses)
+
+    def node_addresses(self, network_uuid: str, tunnel: Tunnel) -> tuple[RemoteAddress, ...]:
+        """Returns the addresses of other nodes themselves in their blocks of a network."""
+        return tuple(
+            RemoteAddress(each, address)
+            for item, address in self._remote(network_uuid, tunnel)
+            for each in _by_family(item.node_addresses)
+        )
 
     def _remote(self, network_uuid: str, tunnel: Tunnel) -> Iterator[tuple[NetworkSlice, str]]:
         """Yields the slices of other nodes, by name, each with the address under which this node reaches it."""

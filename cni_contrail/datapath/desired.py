@@ -41,6 +41,13 @@ class RemoteBlock(NamedTuple):
     tunnel: str
 
 
+class RemoteAddress(NamedTuple):
+    """Address of another node itself in its blocks, whose packets are routed to the address `tunnel` of that node."""
+
+    address: str
+    tunnel: str
+
+
 class Network(NamedTuple):
     """A virtual network on this node. `gateways` have the prefix lengths of their subnets; `mtu` is in bytes.
 
@@ -106,7 +113,8 @@ class RoutedNetwork(NamedTuple):
     """Index 0 on other nodes: `remotes` are the addresses of their pods, and of single ones that moved there.
 
     `own_blocks` (CIDRs) are addresses of this node's pods. `addresses` are those of the node itself in them, by which
-    it reaches pods on other nodes. Unless `remotes` are complete, no known one is removed.
+    it reaches pods on other nodes, `node_addresses` those of other nodes. Unless `remotes` are complete, no known one
+    is removed.
     """
 
     vni: int
@@ -115,6 +123,7 @@ class RoutedNetwork(NamedTuple):
     own_blocks: tuple[str, ...]
     remotes: tuple[RemoteBlock, ...]
     is_complete: bool = True
+    node_addresses: tuple[RemoteAddress, ...] = ()
 
     def nodes(self) -> frozenset[str]:
         """Returns the tunnel addresses of all nodes that have something of index 0."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cni_contrail.datapath.desired import RemoteBlock, RemoteEndpoint, RoutedNetwork, Underlay
+from cni_contrail.datapath.desired import RemoteAddress, RemoteBlock, RemoteEndpoint, RoutedNetwork, Underlay
 from cni_contrail.follower.fields import address, cidr, flag, items, mac, number
 
 DEFAULT_PORT = 4789
@@ -57,4 +57,8 @@ def _routed_network(item: Mapping[str, Any] | None) -> RoutedNetwork | None:
         own_blocks=tuple(cidr(each) for each in items(item.get("own-blocks", []))),
         remotes=read_blocks(item.get("remotes", [])),
         is_complete=flag(item.get("complete", True), "complete"),
+        node_addresses=tuple(
+            RemoteAddress(address(each["address"]), address(each["tunnel"]))
+            for each in items(item.get("node-addresses", []))
+        ),
     )

@@ -1,10 +1,9 @@
-"""Probes of the way to other nodes: echo requests that must not be fragmented, as long as the longest tunnelled packet.
+"""Probes of the way to other nodes: echo requests that must not be fragmented, as long as the longest packet.
 
 The MTU of a link, or of a route, may promise more than the way carries: then short packets arrive and long ones are
-lost. A probe is as long as the packet around a pod's longest one, and is sent between the addresses of the tunnels. A
-short one beside it tells a way that is too narrow from a node that does not answer at all.
-
-Not found: that something on the way drops UDP packets to the tunnels' port.
+lost. A probe between the addresses of tunnels is as long as the packet around a pod's longest one, and one through a
+tunnel, between addresses of nodes at index 0, as long as a pod's. A short one beside it tells a way that is too narrow
+from a node that does not answer at all.
 
 Sources: ip(7), icmp(7), linux/icmp.h, linux/icmpv6.h.
 """
@@ -39,16 +38,20 @@ _REFUSED = (errno.EACCES, errno.EPERM)
 
 
 class Way(NamedTuple):
-    """A way from this node's tunnel address to that of another one, for packets of pods of up to `mtu` bytes."""
+    """A way from an address of this node to one of another node, for packets of pods of up to `mtu` bytes.
+
+    Between addresses at index 0 it leads through the tunnel to `tunnel`; otherwise both are addresses of tunnels.
+    """
 
     local: str
     peer: str
     mtu: int
+    tunnel: str = ""
 
     @property
     def length(self) -> int:
-        """Bytes of the longest packet between the nodes, with its IP header."""
-        return self.mtu + OVERHEAD[6 if ":" in self.peer else 4]
+        """Bytes of the longest packet on the way, with its IP header."""
+        return self.mtu if self.tunnel else self.mtu + OVERHEAD[6 if ":" in self.peer else 4]
 
 
 class Passage(Enum):
@@ -112,7 +115,7 @@ def _open(local: str) -> socket.socket:
         opened.bind((local, 0))
     except OSError as error:
         opened.close()
-        raise LinkError(f"tunnel address {local}: cannot send from it: {error.strerror}") from error
+        raise LinkError(f"address {local} of this node: cannot send from it: {error.strerror}") from error
     return opened
 
 

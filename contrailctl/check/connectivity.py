@@ -17,6 +17,7 @@ from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.kubernetes.expected_slices import StoredObjects, read_objects
 from contrailctl.check.findings import Checked, Fault, Finding, output_of
+from contrailctl.check.node_agent import INDEX_0_NAME
 from contrailctl.check.node_commands import check_nodes, command_of, kubectl_command
 from contrailctl.check.store import store_findings
 from contrailctl.errors import NotFoundError, ResponseError, UnreachableError, UsageError
@@ -27,6 +28,7 @@ NODE_TIMEOUT = 60.0
 
 _REQUEST_TIMEOUT = 30.0
 _SECOND_READING = 3.0  # seconds after the first one
+_OF_THE_KERNEL = (Fault.MISSING, Fault.STALE, Fault.WRONG)
 _NO_POD = "see why the DaemonSet has no pod there, or name its --namespace or a --node-command"
 _NODE_PODS = "app.kubernetes.io/name=contrail-node"
 
@@ -64,12 +66,20 @@ async def _checked(arguments: argparse.Namespace) -> Checked:
     # A refused network is known in the store and on the node: one finding is enough.
     found = {each for each in findings if not arguments.nodes or each.node in ("", *nodes)}
     found.update(each for one in checked for each in one.findings)
+    found = without_consequences(found, stored.tunnels)
     notes = [note for one in checked for note in one.notes]
     if arguments.store_only:
         notes.append("the kernels of nodes")
     else:
         found.update(_without_pod(node, arguments.namespace) for node in nodes if node not in commands)
     return Checked(nodes, len(stored.networks), tuple(sorted(found)), tuple(notes))
+
+
+def without_consequences(findings: set[Finding], tunnels: Mapping[str, Sequence[str]]) -> set[Finding]:
+    """Leaves out tunnels that answer nothing since the kernel of the node at their other end is damaged."""
+    node_of = {address: node for node, addresses in tunnels.items() for address in addresses}
+    damaged = {each.node for each in findings if each.network == INDEX_0_NAME and each.fault in _OF_THE_KERNEL}
+    return {each for each in findings if each.fault is not Fault.BLOCKED or node_of.get(each.peer) not in damaged}
 
 
 async def _check_store(client: KubeClient) -> tuple[StoredObjects, list[Finding]]:

@@ -21,6 +21,7 @@ class Fault(StrEnum):
     REFUSED = "refused"
     LOST = "lost"
     SILENT = "silent"
+    BLOCKED = "blocked"
     STOPPED = "stopped"
     PROBLEM = "problem"
     UNCHECKED = "unchecked"
@@ -29,7 +30,8 @@ class Fault(StrEnum):
 class Finding(msgspec.Struct, frozen=True, order=True):
     """Something that is not as it should be. `node` and `network` are empty for what concerns none in particular.
 
-    `found` says how the object is, where that is known; `advice` what to do.
+    `found` says how the object is, where that is known; `advice` what to do. `peer` is the tunnel address of the other
+    node that it concerns.
     """
 
     node: str
@@ -38,6 +40,7 @@ class Finding(msgspec.Struct, frozen=True, order=True):
     what: str
     found: str = ""
     advice: str = ""
+    peer: str = ""
 
 
 class Checked(msgspec.Struct, frozen=True):

@@ -17,13 +17,13 @@ from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from cni_contrail.errors import PluginError
 from cni_contrail.follower.desired_state import DesiredState
-from cni_contrail.inspection.difference import STALE, Difference
+from cni_contrail.inspection.difference import INDEX_0, STALE, Difference
 from cni_contrail.inspection.node_inspection import inspect_node
 from cni_contrail.inspection.path_probe import Passage, ProbesNotPermittedError, Way, probe
 from cni_contrail.link.errors import LinkError
 from cni_contrail.settings import Settings, node_settings, settings_of
 from contrailctl.check.findings import Checked, Fault, Finding, output_of
-from contrailctl.check.node_agent import NodeDatapath, read_datapath
+from contrailctl.check.node_agent import INDEX_0_NAME, NodeDatapath, read_datapath
 from contrailctl.errors import NotPermittedError, UsageError
 from contrailctl.output import Output
 
@@ -39,6 +39,7 @@ _PROBLEM = "the log of contrail-cnid on this node has more; see Troubleshooting,
 _REFUSED = "change the network, or what it collides with, as the message says; see Troubleshooting, Events"
 _NARROW = "raise the MTU of the underlay on the way to that node, or lower the MTU of the networks"
 _SILENT = "see whether the node runs, and whether ICMP and UDP to the tunnels' port pass between the nodes"
+_BLOCKED = "let UDP to the tunnels' port pass between the nodes; see whether contrail-cnid runs on both"
 _DAEMON = "start contrail-cnid: until then nothing is connected or repaired, and what is connected stays so"
 
 Inspect = Callable[[DesiredState], list[Difference]]
@@ -67,7 +68,8 @@ def check_node(arguments: argparse.Namespace) -> Output:
     findings = [*_reported(node, datapath), *_differences(node, datapath, differences)]
     notes: list[str] = []
     if arguments.probes:
-        ways = _ways(datapath.desired)
+        has_damage = any(each.vni == INDEX_0 for each in differences)
+        ways = _ways(datapath.desired) + ([] if has_damage else ways_through_tunnels(datapath.desired))
         try:
             passages = probe(ways, timeout=_PROBE_SECONDS)
         except ProbesNotPermittedError as error:
@@ -75,7 +77,7 @@ def check_node(arguments: argparse.Namespace) -> Output:
         except LinkError as error:
             findings.append(Finding(node, "", Fault.WRONG, str(error), advice=_SILENT))
         else:
-            findings += _passages(node, passages)
+            findings += findings_of(node, passages)
             notes += [f"{node}: {len(ways) - len(passages)} other nodes"] if len(passages) < len(ways) else []
     return output_of(Checked((node,), len(datapath.desired.networks), tuple(sorted(findings)), tuple(notes)))
 
@@ -151,11 +153,33 @@ def _ways(desired: DesiredState) -> list[Way]:
     return [Way(local, peer, mtu) for local, peer, mtu in ways if local is not None]
 
 
-def _passages(node: str, passages: Mapping[Way, Passage]) -> Iterator[Finding]:
+def ways_through_tunnels(desired: DesiredState) -> list[Way]:
+    """Returns a way through the tunnel to each node that has an address of its own at index 0, as this one has."""
+    routed = desired.underlay.routed
+    if routed is None or not routed.is_complete:
+        return []
+    own = {":" in address: address for address in routed.addresses}
+    found: dict[str, Way] = {}
+    for address, tunnel in routed.node_addresses:
+        local = own.get(":" in address)
+        if local is not None and desired.underlay.local(tunnel) is not None:
+            found.setdefault(tunnel, Way(local, address, routed.mtu, tunnel))
+    return list(found.values())
+
+
+def findings_of(node: str, passages: Mapping[Way, Passage]) -> Iterator[Finding]:
+    """What is lost between the tunnels' addresses is lost in the tunnel, too, and said once."""
+    narrow = {way.peer for way, passage in passages.items() if not way.tunnel and passage is not Passage.EVERYTHING}
     for way, passage in passages.items():
-        if passage is Passage.SHORT_PACKETS:
+        if passage is Passage.EVERYTHING or way.tunnel in narrow:
+            continue
+        if way.tunnel:
+            what = f"packets of {way.length} bytes through the tunnel to node {way.tunnel}"
+            found = "short packets arrive" if passage is Passage.SHORT_PACKETS else ""
+            yield Finding(node, INDEX_0_NAME, Fault.BLOCKED, what, found, advice=_BLOCKED, peer=way.tunnel)
+        elif passage is Passage.SHORT_PACKETS:
             what = f"packets of {way.length} bytes to node {way.peer}, of pods with MTU {way.mtu}"
-            yield Finding(node, "", Fault.LOST, what, "short packets arrive", advice=_NARROW)
-        elif passage is Passage.NOTHING:
+            yield Finding(node, "", Fault.LOST, what, "short packets arrive", advice=_NARROW, peer=way.peer)
+        else:
             what = f"node {way.peer} does not answer echo requests from {way.local}"
-            yield Finding(node, "", Fault.SILENT, what, advice=_SILENT)
+            yield Finding(node, "", Fault.SILENT, what, advice=_SILENT, peer=way.peer)

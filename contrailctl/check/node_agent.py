@@ -15,6 +15,9 @@ from cni_contrail.follower.desired_state import DesiredState, read_desired_state
 from contrailctl.datapath import DatapathStatus
 from contrailctl.errors import NotFoundError, ResponseError, UnreachableError
 
+INDEX_0_NAME = "index 0"
+"""Network of findings that concern index 0, or all networks of the node."""
+
 _OK, _NOT_FOUND = 200, 404
 _MAX_QUOTED = 200  # characters
 
@@ -29,7 +32,7 @@ class NodeDatapath(NamedTuple):
         """Returns the name of a network; index 0 is named so."""
         known = self.status.networks.get(vni)
         if vni == 0:
-            return "index 0"
+            return INDEX_0_NAME
         return known.name if known is not None and known.name else f"VNI {vni}"
 
 

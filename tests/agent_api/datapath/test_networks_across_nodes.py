@@ -106,6 +106,7 @@ async def test_what_other_nodes_have_is_served(store: SqliteStore, linux: Served
         "own-blocks": ["10.32.0.0/26"],
         "remotes": [{"cidr": "10.32.0.64/26", "tunnel": "192.0.2.2"}],
         "addresses": ["10.32.0.2"],
+        "node-addresses": [{"address": "10.32.0.64", "tunnel": "192.0.2.2"}],
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cni_contrail.datapath.desired import RemoteBlock, RemoteEndpoint, RoutedNetwork, Underlay
+from cni_contrail.datapath.desired import RemoteAddress, RemoteBlock, RemoteEndpoint, RoutedNetwork, Underlay
 from cni_contrail.errors import PluginError
 from cni_contrail.follower.desired_state import DesiredState, read_desired_state
 
@@ -53,10 +53,13 @@ def test_index_0_on_other_nodes_is_read() -> None:
         "own-blocks": ["10.233.0.0/26"],
         "remotes": [{"cidr": "10.233.0.64/26", "tunnel": "192.0.2.2"}],
         "complete": False,
+        "node-addresses": [{"address": "10.233.0.64", "tunnel": "192.0.2.2"}],
     }
     found = read(STATE | TUNNEL | {"routed-network": routed}).underlay
     remotes = (RemoteBlock("10.233.0.64/26", "192.0.2.2"),)
-    assert found.routed == RoutedNetwork(1, 1450, ("10.233.0.0",), ("10.233.0.0/26",), remotes, is_complete=False)
+    others = (RemoteAddress("10.233.0.64", "192.0.2.2"),)
+    own = ("10.233.0.0",), ("10.233.0.0/26",)
+    assert found.routed == RoutedNetwork(1, 1450, *own, remotes, is_complete=False, node_addresses=others)
 
 
 @pytest.mark.parametrize(

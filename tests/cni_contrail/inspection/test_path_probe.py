@@ -66,5 +66,8 @@ def test_ways_for_which_no_time_is_left_have_no_answer(cluster: Cluster) -> None
 
 
 def test_a_tunnel_address_that_the_node_does_not_have_is_an_error(cluster: Cluster) -> None:
-    with cluster.nodes[0].namespace.inside(), pytest.raises(LinkError, match=r"tunnel address 192\.0\.2\.77: cannot"):
+    with (
+        cluster.nodes[0].namespace.inside(),
+        pytest.raises(LinkError, match=r"address 192\.0\.2\.77 of this node: cannot"),
+    ):
         probe([Way("192.0.2.77", "192.0.2.2", FITS)], timeout=20)

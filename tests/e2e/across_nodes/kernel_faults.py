@@ -76,6 +76,17 @@ def _lost(source: int, target: int) -> tuple[str, str, str, str]:
     return f"node-{source}", "", "lost", f"packets of 1550 bytes to node {address}, of pods with MTU 1500"
 
 
+def _block_tunnels(checked: CheckedCluster) -> None:
+    """Lets a firewall of the second node drop what arrives at the tunnels' port."""
+    rules = "table inet firewall { chain input { type filter hook input priority -400; udp dport 4789 drop; }; }"
+    ended = checked.pods[1].node.namespace.run("nft", rules)
+    assert ended.returncode == 0, ended.stderr
+
+
+def _blocked(source: int, target: int) -> tuple[str, str, str, str]:
+    return f"node-{source}", _INDEX_0, "blocked", f"packets of 1500 bytes through the tunnel to node 192.0.2.{target}"
+
+
 KERNEL_FAULTS = {
     "missing forwarding entry of a tunnel": KernelFault(
         lambda on: _fdb(on, "del", on.pods[1].mac, 1),
@@ -139,6 +150,11 @@ KERNEL_FAULTS = {
         lambda on: on.on_node("sysctl", "-qw", "net.ipv4.ip_forward=0"),
         lambda on: on.on_node("sysctl", "-qw", "net.ipv4.ip_forward=1"),
         lambda _: {("node-1", _INDEX_0, "wrong", "settings of the node")},
+    ),
+    "tunnels' port blocked at another node": KernelFault(
+        _block_tunnels,
+        lambda on: on.pods[1].node.namespace.run("nft", "delete", "table", "inet", "firewall"),
+        lambda _: {_blocked(1, 2), _blocked(3, 2), _blocked(2, 1), _blocked(2, 3)},
     ),
     "MTU that lies": KernelFault(
         lambda on: _narrowed(on, 1500),

@@ -28,38 +28,39 @@ def checked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield found
 
 
-@pytest.fixture(scope="module")
-def unrepaired(checked: CheckedCluster) -> CheckedCluster:
-    """The cluster without daemons."""
+@pytest.fixture(scope="class")
+def unrepaired(checked: CheckedCluster) -> Iterator[CheckedCluster]:
+    """The cluster without daemons, which repair everything in the end."""
     for pod in checked.pods:
         pod.node.daemon.kill()
     wait_until(lambda: checked.found("--no-probes") == _stopped(checked), what="found without daemons")
-    return checked
+    yield checked
+    for pod in checked.pods:
+        pod.node.start_daemon()
+    wait_until(lambda: checked.found() == set(), what="repaired", otherwise=lambda: str(checked.found()))
 
 
 def _stopped(checked: CheckedCluster) -> Findings:
     return {(pod.node.name, "", "stopped", "nothing programs the datapath") for pod in checked.pods}
 
 
-@pytest.mark.parametrize("name", KERNEL_FAULTS)
-def test_a_fault_of_a_kernel_is_found_and_nothing_else(unrepaired: CheckedCluster, name: str) -> None:
-    fault = KERNEL_FAULTS[name]
-    expected = fault.found(unrepaired) | _stopped(unrepaired)
-    fault.inject(unrepaired)
-    try:
-        assert unrepaired.found() == expected
-    finally:
-        fault.undo(unrepaired)
-    assert unrepaired.found("--no-probes") == _stopped(unrepaired)
+class TestFaultsOfAKernel:
+    @pytest.mark.parametrize("name", KERNEL_FAULTS)
+    def test_it_is_found_and_nothing_else(self, unrepaired: CheckedCluster, name: str) -> None:
+        fault = KERNEL_FAULTS[name]
+        expected = fault.found(unrepaired) | _stopped(unrepaired)
+        fault.inject(unrepaired)
+        try:
+            assert unrepaired.found() == expected
+        finally:
+            fault.undo(unrepaired)
+        assert unrepaired.found("--no-probes") == _stopped(unrepaired)
 
 
-def test_nothing_is_found_once_the_daemons_run_again(unrepaired: CheckedCluster) -> None:
-    for pod in unrepaired.pods:
-        pod.node.start_daemon()
-    wait_until(lambda: unrepaired.found() == set(), what="repaired", otherwise=lambda: str(unrepaired.found()))
-    ended = unrepaired.run()
+def test_a_cluster_that_works_is_one_line(checked: CheckedCluster) -> None:
+    ended = checked.run()
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.splitlines()[-1] == "3 nodes, 2 networks: no problem found"
+    assert ended.stdout.splitlines() == ["3 nodes, 2 networks: no problem found"]
 
 
 def test_nodes_are_checked_by_kubectl_in_their_pods(checked: CheckedCluster) -> None:
