@@ -58,6 +58,7 @@ class Follower:
         self._thread = threading.Thread(target=self._run, name="datapath", daemon=True)
         self._watches = False  # unless it has threads
         self._repairs: Repairs | None = None
+        self._lock = threading.Lock()  # of `_repairs`, which stays None once `_stopped` is set
         self._pause = _FIRST_PAUSE
         self._trouble = ""
 
@@ -68,9 +69,10 @@ class Follower:
 
     def request_stop(self) -> None:
         """Ends the threads after the current round; the kernel keeps what it has."""
-        self._stopped.set()
-        if self._repairs is not None:
-            self._repairs.request_stop()
+        with self._lock:
+            self._stopped.set()
+            if self._repairs is not None:
+                self._repairs.request_stop()
 
     def stop(self, timeout: float) -> None:
         """Ends the threads, and waits up to `timeout` seconds for each."""
@@ -121,15 +123,21 @@ class Follower:
         if not self._watches or self._repairs is not None or self._stopped.is_set():
             return
         try:
-            self._repairs = Repairs(self._program, self._log)
+            repairs = Repairs(self._program, self._log)
         except LinkError as error:
             self._watches = False
             self._log.warning(f"datapath: drift is repaired only every {self._audit_interval:g} s: {error}")
-        else:
-            self._repairs.start()
+            return
+        repairs.start()
+        with self._lock:
+            is_late = self._stopped.is_set()
+            self._repairs = None if is_late else repairs
+        if is_late:
+            repairs.stop(_STANDBY_PAUSE)
 
     def _stop_repairs(self, timeout: float) -> None:
-        repairs, self._repairs = self._repairs, None
+        with self._lock:
+            repairs, self._repairs = self._repairs, None
         if repairs is not None:
             repairs.stop(timeout)
 

@@ -13,6 +13,7 @@ from agent_api.datapath.kind import Datapath
 from cni_contrail.agent.http import Endpoint
 from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.follower.follower import Follower
+from cni_contrail.follower.repairs import Repairs
 from cni_contrail.link.netns import is_netns
 from contrail_config.embedded.store import SqliteStore
 from tests.support.netns import Netns
@@ -149,6 +150,25 @@ async def test_drift_is_repaired_after_the_follower_was_stopped_and_started(node
     await node.until(node.has_gateway)
     await asyncio.to_thread(node.networks.run, VNI, "nft", "flush", "ruleset")
     assert "filter" in await node.log.line("repaired")
+
+
+async def test_a_follower_that_is_stopped_while_it_begins_to_watch_leaves_no_thread(
+    served: ServedAgent, networks: NodeNetworks, namespace: Netns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, begun = Repairs.start, threading.Event()
+
+    def stop_first(repairs: Repairs) -> None:
+        stopping = threading.Thread(target=followed.stop)
+        stopping.start()
+        stopping.join()
+        begin(repairs)
+        begun.set()
+
+    monkeypatch.setattr(Repairs, "start", stop_first)
+    followed = FollowingNode(served, networks, namespace)
+    followed.start()
+    assert await asyncio.to_thread(begun.wait, DEADLINE)
+    await followed.until(lambda: not {"datapath", "repairs"} & {each.name for each in threading.enumerate()})
 
 
 async def test_drift_is_repaired_while_there_is_no_agent(
