@@ -99,19 +99,31 @@ async def test_dropped_packets_move_the_agents_counter(
 ) -> None:
     await store.put_virtual_machine(virtual_machine)
     await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
-    assert (await _reported(served))["drops"][str(VNI)] == {"spoofing": 0, "broadcast": 0, "tunnel": 0, "ports": {}}
+    assert (await _reported(served))["drops"][str(VNI)] == {
+        "spoofing": 0,
+        "broadcast": 0,
+        "tunnel": 0,
+        "mtu": 0,
+        "ports": {},
+    }
     networks.run(VNI, "ip", "link", "add", LINK, "type", "veth", "peer", "name", "other")
     networks.run(VNI, "ip", "link", "set", LINK, "up", "master", "br0")
     networks.run(VNI, "ip", "link", "set", "other", "up")
     networks.run(VNI, "python3", "-c", _SEND, "other")  # from a port that is not connected
     await asyncio.to_thread(follower.follow_once)
     drops = (await _reported(served))["drops"][str(VNI)]
-    assert drops == {"spoofing": 3, "broadcast": 0, "tunnel": 0, "ports": {LINK: 3}}
+    assert drops == {"spoofing": 3, "broadcast": 0, "tunnel": 0, "mtu": 0, "ports": {LINK: 3}}
     assert await _metric(served, 'contrail_agent_datapath_drops_total{reason="spoofing"}') == 3
     networks.run(VNI, "nft", "flush", "ruleset")
     for _ in range(2):
         await asyncio.to_thread(follower.follow_once)
-    assert (await _reported(served))["drops"][str(VNI)] == {"spoofing": 0, "broadcast": 0, "tunnel": 0, "ports": {}}
+    assert (await _reported(served))["drops"][str(VNI)] == {
+        "spoofing": 0,
+        "broadcast": 0,
+        "tunnel": 0,
+        "mtu": 0,
+        "ports": {},
+    }
     assert await _metric(served, 'contrail_agent_datapath_drops_total{reason="spoofing"}') == 3
 
 
