@@ -11,6 +11,9 @@ import time
 from cni_contrail.link.netns import InNetns, open_netns
 
 _REQUEST: dict[int, int] = {socket.AF_INET: 8, socket.AF_INET6: 128}
+_ANSWER: dict[int, int] = {socket.AF_INET: 0, socket.AF_INET6: 129}
+_HEADER_BYTES = 8
+_TOKEN_BYTES = 16  # the identifier has 2, too few to tell the requests of a whole matrix from each other
 
 
 def reaches(
@@ -23,7 +26,7 @@ def reaches(
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     protocol = socket.IPPROTO_ICMPV6 if family == socket.AF_INET6 else socket.IPPROTO_ICMP
-    identifier = secrets.randbelow(1 << 16)
+    token = secrets.token_bytes(_TOKEN_BYTES)
     with _raw_socket(namespace, family, protocol) as asking:
         try:
             asking.bind((source or "", 0))
@@ -33,8 +36,8 @@ def reaches(
         deadline = time.monotonic() + timeout
         while (left := deadline - time.monotonic()) > 0:
             with contextlib.suppress(OSError):  # no route, or the kernel reports an earlier unanswered one
-                asking.sendto(_request(family, identifier), (address, 0))
-            if _is_answered(asking, family, identifier, min(interval, left)):
+                asking.sendto(_request(family, token), (address, 0))
+            if _is_answered(asking, family, token, min(interval, left)):
                 return True
     return False
 
@@ -48,27 +51,27 @@ def _raw_socket(namespace: str, family: int, protocol: int) -> socket.socket:
         os.close(netns)
 
 
-def _is_answered(asking: socket.socket, family: int, identifier: int, seconds: float) -> bool:
+def _is_answered(asking: socket.socket, family: int, token: bytes, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         # A raw socket receives the answers to everybody's requests, and others' requests.
         ready, _, _ = select.select([asking], [], [], left)
         with contextlib.suppress(OSError):
-            if ready and _is_answer(asking.recv(2048), family, identifier):
+            if ready and _is_answer(asking.recv(2048), family, token):
                 return True
     return False
 
 
-def _request(family: int, identifier: int) -> bytes:
-    header = struct.pack("!BBHHH", _REQUEST[family], 0, 0, identifier, 1)
+def _request(family: int, token: bytes) -> bytes:
+    header = struct.pack("!BBHHH", _REQUEST[family], 0, 0, 0, 1)
     if family == socket.AF_INET6:  # the kernel computes the checksum
-        return header
-    total = sum(struct.unpack("!4H", header))
-    return header[:2] + struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF) + header[4:]
+        return header + token
+    total = sum(struct.unpack(f"!{(len(header) + len(token)) // 2}H", header + token))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return header[:2] + struct.pack("!H", ~total & 0xFFFF) + header[4:] + token
 
 
-def _is_answer(packet: bytes, family: int, identifier: int) -> bool:
+def _is_answer(packet: bytes, family: int, token: bytes) -> bool:
     message = packet[20:] if family == socket.AF_INET else packet
-    answer = 0 if family == socket.AF_INET else 129
-    kind, _, _, found, _ = struct.unpack_from("!BBHHH", message)
-    return (kind, found) == (answer, identifier)
+    return message[0] == _ANSWER[family] and message[_HEADER_BYTES:] == token
