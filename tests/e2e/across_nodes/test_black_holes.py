@@ -16,7 +16,7 @@ def test_a_node_behind_a_black_hole_keeps_forwarding_says_so_and_converges(clust
         with no_loss([*pods, beside]):
             with cut_off.black_hole(), attached(cluster, "new", cluster.nodes[0]) as new:
                 wait_until(lambda: not cut_off.is_ready(), what="not ready", deadline=90)
-                assert "virtualmachines" in str(cut_off.readiness()[1])
+                wait_until(lambda: "virtualmachines" in str(cut_off.readiness()[1]), what="named", deadline=90)
                 all_reach_each_other([*pods[:2], new])
                 assert not reaches(pods[2].sandbox, new.addresses[0], timeout=0.5)
             wait_until(cut_off.is_ready, what="ready again", deadline=90)
