@@ -21,7 +21,8 @@ from cni_contrail.inspection.difference import INDEX_0, STALE, Difference
 from cni_contrail.inspection.node_inspection import inspect_node
 from cni_contrail.inspection.path_probe import Passage, ProbesNotPermittedError, Way, probe
 from cni_contrail.link.errors import LinkError
-from cni_contrail.settings import Settings, node_settings, settings_of
+from cni_contrail.node_file import NODE_FILE, NODE_FILE_VARIABLE
+from cni_contrail.settings import Settings, node_settings
 from contrailctl.check.findings import Checked, Fault, Finding, output_of
 from contrailctl.check.node_agent import INDEX_0_NAME, NodeDatapath, read_datapath
 from contrailctl.errors import NotPermittedError, UsageError
@@ -106,14 +107,18 @@ def _has_stale(found: Iterable[Difference]) -> bool:
 
 
 def _settings(config: str | None) -> Settings:
+    """Returns settings that name the agent's Unix socket: the desired state is served there only."""
     try:
-        if config is not None:
-            return settings_of(load_daemon_configuration(config).settings)
-        return node_settings(os.environ, {})
+        overrides = {} if config is None else load_daemon_configuration(config).settings
+        settings = node_settings(os.environ, overrides)
     except DaemonConfigurationError as error:
         raise UsageError(f"--config: {error}") from error
     except PluginError as error:
         raise UsageError(error.message) from error
+    if not settings.agent_socket:
+        file = config or os.environ.get(NODE_FILE_VARIABLE) or NODE_FILE
+        raise UsageError(f"check node: agent-socket is not set in {file}; name contrail-cnid's file by --config")
+    return settings
 
 
 def _reported(node: str, datapath: NodeDatapath) -> Iterator[Finding]:

@@ -98,6 +98,29 @@ async def test_an_agent_that_is_unreachable_ends_with_status_2(
     assert f"agent unreachable at unix:{tmp_path}/agent.sock" in ended.err
 
 
+async def test_a_node_whose_settings_name_no_agent_ends_with_status_2(
+    contrailctl: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTRAIL_CNI_CONFIG", str(tmp_path / "none.json"))
+    ended = await contrailctl("check", "node")
+    assert (ended.status, ended.out) == (2, "")
+    assert f"agent-socket is not set in {tmp_path}/none.json" in ended.err
+
+
+async def test_settings_of_the_daemon_come_before_those_of_the_node(
+    contrailctl: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node_file, daemon_file = tmp_path / "cni.json", tmp_path / "cnid.yaml"
+    node_file.write_text(f'{{"agent-socket": "{tmp_path}/agent.sock"}}')
+    monkeypatch.setenv("CONTRAIL_CNI_CONFIG", str(node_file))
+    daemon_file.write_text("log-level: debug")
+    ended = await contrailctl("check", "node", "--config", str(daemon_file))
+    assert f"agent unreachable at unix:{tmp_path}/agent.sock" in ended.err
+    daemon_file.write_text(f"agent-socket: {tmp_path}/other.sock")
+    ended = await contrailctl("check", "node", "--config", str(daemon_file))
+    assert f"agent unreachable at unix:{tmp_path}/other.sock" in ended.err
+
+
 async def test_a_daemon_configuration_that_is_invalid_ends_with_status_2(contrailctl: Run, tmp_path: Path) -> None:
     file = tmp_path / "cnid.yaml"
     file.write_text("unknown: 1")
