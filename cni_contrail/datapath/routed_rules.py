@@ -14,7 +14,9 @@ pass that
 - stay in one network, whose pair of groups is an element of `networks`,
 - belong to a connection that was accepted,
 - go to a pod of the cluster's network (0) through a Service, which has translated their destination. So pods of all
-  networks reach the Services of the cluster's, such as its name server, and no pod of it reaches those of others.
+  networks reach the Services of the cluster's, such as its name server, and no pod of it reaches those of others. Echo
+  requests do not count: where two have one identifier, the kernel gives the later another one, and says then, too, that
+  the destination was translated. No Service is of ICMP.
 
 Chain `to_outside`, only with masquerade: new connections from a routed port to what is neither another port nor in an
 excluded network get the node's address.
@@ -27,6 +29,7 @@ Comments of rules end in digests (`rule_texts`), so that a dump tells whether th
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -67,6 +70,7 @@ _FROM_PORTS, _BETWEEN_PORTS, _TO_OUTSIDE, _UNTIL_KNOWN = "from_ports", "between_
 _PREROUTING, _FORWARD, _POSTROUTING = 0, 2, 4  # NF_INET_...
 _RAW, _FILTER, _SOURCE_NAT = -300, 0, 100  # NF_IP_PRI_RAW, NF_IP_PRI_FILTER, NF_IP_PRI_NAT_SRC
 _CLUSTER = struct.pack("=I", 0)
+_ICMP, _ICMPV6 = bytes([socket.IPPROTO_ICMP]), bytes([socket.IPPROTO_ICMPV6])
 _UNSPECIFIED = bytes(16)
 
 
@@ -168,7 +172,8 @@ def _between_ports() -> Iterator[RuleText]:
     from_others = (nft.load_meta(nft.IIFNAME, 0), nft.differs(0, tunnel), nft.load_meta(nft.IIF, 0))
     to_others = (nft.load_meta(nft.OIFNAME, 0), nft.differs(0, tunnel), nft.load_meta(nft.OIF, 0))
     groups = (nft.load_meta(nft.IIFGROUP, 0), nft.load_meta(nft.OIFGROUP, 1))
-    to_cluster = (nft.load_meta(nft.OIFGROUP, 0), nft.equals(0, _CLUSTER), *nft.is_destination_translated())
+    no_echo = (nft.load_meta(nft.L4PROTO, 0), nft.differs(0, _ICMP), nft.differs(0, _ICMPV6))
+    to_cluster = (nft.load_meta(nft.OIFGROUP, 0), nft.equals(0, _CLUSTER), *no_echo, *nft.is_destination_translated())
     for comment, expressions in (
         ("accept from other links", (*from_others, nft.is_not_element(PORTS), accept)),
         ("accept to other links", (*to_others, nft.is_not_element(PORTS), accept)),

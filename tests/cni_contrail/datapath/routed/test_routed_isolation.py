@@ -1,6 +1,10 @@
 """Index 0 in several networks of one node: pods of isolated networks reach each other, the node and Services."""
 
+import contextlib
 import itertools
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import pytest
@@ -14,9 +18,11 @@ from tests.cni_contrail.datapath.routed.conftest import (
     RoutedPod,
 )
 from tests.support.echo import reaches
+from tests.support.netns import Netns
 
 FIRST, SECOND = 7, 9
 SERVICES = ("10.96.0.1", "fd96::1")
+PORT = 8080
 
 
 class Pods(NamedTuple):
@@ -84,11 +90,40 @@ def add_services(node: RoutedNode, target: RoutedPod) -> None:
         node.run("nft", f"add rule {family} services to {family} daddr {service} dnat to {address}")
 
 
+@contextlib.contextmanager
+def listening(server: Netns) -> Iterator[None]:
+    """The namespace accepts TCP connections to any of its addresses."""
+    with ExitStack() as stack:
+        for family, address in ((socket.AF_INET, ""), (socket.AF_INET6, "::")):
+            with server.inside():
+                stack.enter_context(socket.create_server((address, PORT), family=family))
+        yield
+
+
+def connects(source: Netns, address: str, *, timeout: float = 5) -> bool:
+    """Whether the namespace opens a TCP connection to the address within `timeout` seconds."""
+    with source.inside():
+        connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    with connection:
+        connection.settimeout(timeout)
+        return connection.connect_ex((address, PORT)) == 0
+
+
 def test_services_of_the_cluster_are_reached_from_all_networks(node: RoutedNode, pods: Pods) -> None:
     add_services(node, pods.cluster)
-    for pod in (pods.other, pods.first, pods.second):
-        assert all(reaches(pod.namespace, service) for service in SERVICES)
-    assert_reaches(pods.first, pods.cluster, is_allowed=False)
+    with listening(pods.cluster.namespace), listening(pods.first.namespace):
+        for pod in (pods.other, pods.first, pods.second):
+            assert all(connects(pod.namespace, service) for service in SERVICES)
+        for source, target in ((pods.first, pods.cluster), (pods.cluster, pods.first)):
+            for address in target.port.addresses:
+                assert not connects(source.namespace, address, timeout=0.5)
+
+
+def test_echo_requests_find_no_way_to_another_network_through_a_service(node: RoutedNode, pods: Pods) -> None:
+    add_services(node, pods.cluster)
+    # The kernel translates one request of two with the same identifier, and marks it as if for a Service.
+    for target in (*SERVICES, *pods.cluster.port.addresses):
+        assert not reaches(pods.first.namespace, target, timeout=0.5)
     assert_reaches(pods.cluster, pods.first, is_allowed=False)
 
 
@@ -97,10 +132,12 @@ def test_services_of_an_isolated_network_are_reached_from_it_and_from_the_outsid
     for service in SERVICES:
         gateway = NODE_OUTSIDE[1] if ":" in service else NODE_OUTSIDE[0]
         node.outside.ip("route", "add", service, "via", gateway)
-        assert reaches(pods.sibling.namespace, service)
-        assert reaches(node.outside, service)
-        for stranger in (pods.cluster, pods.second):
-            assert not reaches(stranger.namespace, service, timeout=0.5)
+    with listening(pods.first.namespace):
+        for service in SERVICES:
+            assert connects(pods.sibling.namespace, service)
+            assert connects(node.outside, service)
+            for stranger in (pods.cluster, pods.second):
+                assert not connects(stranger.namespace, service, timeout=0.5)
 
 
 def test_only_the_network_of_the_cluster_reaches_other_nodes_and_through_services(node: RoutedNode, pods: Pods) -> None:
@@ -114,7 +151,8 @@ def test_only_the_network_of_the_cluster_reaches_other_nodes_and_through_service
     node.run("nft", "add table ip services")
     node.run("nft", "add chain ip services to { type nat hook prerouting priority dstnat; }")
     node.run("nft", f"add rule ip services to ip daddr {SERVICES[0]} dnat to {REMOTE[0]}")
-    assert reaches(pods.first.namespace, SERVICES[0])
+    with listening(remote):
+        assert connects(pods.first.namespace, SERVICES[0])
 
 
 def test_a_pod_that_forges_an_address_of_another_network_reaches_nobody_there(node: RoutedNode, pods: Pods) -> None:
