@@ -1,8 +1,7 @@
 """Compares what the store says of each network and node: virtual machines, slices, tunnel addresses, reports. Pure."""
 
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from contrail_config.kubernetes.expected_slices import StoredObjects, expected_slices
 from contrail_config.objects import NetworkSlice, VirtualNetwork
@@ -45,11 +44,19 @@ def _report_findings(stored: StoredObjects, now: datetime) -> Iterator[Finding]:
     for node, report in sorted(stored.reports.items()):
         for refusal in report.status.refused:
             yield Finding(node, ":".join(refusal.network), Fault.REFUSED, refusal.message, advice=_REFUSED)
-        with suppress(ValueError):  # the time is that of the node's agent
-            age = now - datetime.fromisoformat(report.status.reported_at)
-            if age > _OLD:
-                what = "agent: no report for more than 15 minutes"
-                yield Finding(node, "", Fault.SILENT, what, report.status.reported_at, advice=_NO_REPORT)
+        time = _time(report.status.reported_at)
+        if time is not None and now - time > _OLD:
+            what = "agent: no report for more than 15 minutes"
+            yield Finding(node, "", Fault.SILENT, what, report.status.reported_at, advice=_NO_REPORT)
+
+
+def _time(text: str) -> datetime | None:
+    """Returns the time that an agent wrote, None if it is none."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _network_findings(stored: StoredObjects) -> Iterator[Finding]:

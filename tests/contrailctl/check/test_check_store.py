@@ -108,6 +108,16 @@ def test_agents_that_do_not_report(stored: StoredObjects, now: datetime) -> None
     assert found(stored, now + timedelta(minutes=11)) == old
 
 
+def test_a_time_without_a_zone_is_in_utc_and_another_text_is_none(stored: StoredObjects, now: datetime) -> None:
+    report, later = stored.reports["node-a"], now + timedelta(minutes=11)
+    texts = {"2026-01-01T00:00:00": True, "yesterday": False, "": False}
+    for text, is_time in texts.items():
+        status = msgspec.structs.replace(report.status, reported_at=text)
+        odd = stored._replace(reports={**stored.reports, "node-a": msgspec.structs.replace(report, status=status)})
+        assert found(odd, now) == []
+        assert [each[0] for each in found(odd, later)] == (["node-a", "node-b"] if is_time else ["node-b"])
+
+
 def test_refused_networks_of_a_node(stored: StoredObjects, now: datetime) -> None:
     report = stored.reports["node-a"]
     refusal = Refusal(("default-domain", "k8s-default", "blue"), 7, "EqualVni", "shares its VNI with red")
