@@ -1,6 +1,7 @@
 """Arguments of `contrailctl check`."""
 
 import argparse
+import shlex
 
 DEFAULT_NAMESPACE = "contrail"
 
@@ -29,6 +30,7 @@ def _add_connectivity(
     where = connectivity.add_mutually_exclusive_group()
     where.add_argument(
         "--node-command",
+        type=_command,
         metavar="COMMAND",
         help="runs contrailctl on the node {node}, such as 'ssh root@{node} contrailctl'; default: kubectl exec in its "
         "contrail-node pod",
@@ -38,6 +40,17 @@ def _add_connectivity(
         "-n", "--namespace", default=DEFAULT_NAMESPACE, help=f"of contrail-node pods; default: {DEFAULT_NAMESPACE}"
     )
     _add_probes(connectivity)
+
+
+def _command(text: str) -> list[str]:
+    """Returns the words of a command line."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
+    if not words:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return words
 
 
 def _add_node(

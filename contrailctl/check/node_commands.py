@@ -6,7 +6,6 @@ a command on a node is what is needed. Several nodes at a time, each with a dead
 
 import asyncio
 import contextlib
-import shlex
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -29,9 +28,9 @@ async def check_nodes(commands: Mapping[str, Sequence[str]], *, limit: float) ->
     return list(await asyncio.gather(*(check(node, command) for node, command in commands.items())))
 
 
-def command_of(template: str, node: str, *, probes: bool) -> list[str]:
-    """Returns the command for a node; `template` is a command line that runs contrailctl on the node `{node}`."""
-    return [part.replace("{node}", node) for part in shlex.split(template)] + _arguments(node, probes=probes)
+def command_of(template: Sequence[str], node: str, *, probes: bool) -> list[str]:
+    """Returns the command for a node; `template` are the words of one that runs contrailctl on the node `{node}`."""
+    return [word.replace("{node}", node) for word in template] + _arguments(node, probes=probes)
 
 
 def kubectl_command(node: str, pod: str, namespace: str, *, probes: bool, client: Sequence[str] = ()) -> list[str]:

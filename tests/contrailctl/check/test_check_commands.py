@@ -81,6 +81,13 @@ async def test_an_api_server_that_is_unreachable_ends_with_status_2(contrailctl:
     assert ended.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["ssh 'root@{node} contrailctl", "", " "])
+async def test_a_node_command_that_is_malformed_ends_with_status_2(contrailctl: Run, command: str) -> None:
+    ended = await contrailctl("check", "connectivity", "--node-command", command)
+    assert (ended.status, ended.out) == (2, "")
+    assert "argument --node-command: " in ended.err
+
+
 async def test_a_kubeconfig_that_does_not_exist_ends_with_status_2(contrailctl: Run, tmp_path: Path) -> None:
     ended = await contrailctl("check", "connectivity", "--kubeconfig", str(tmp_path / "none"))
     assert (ended.status, ended.out) == (2, "")

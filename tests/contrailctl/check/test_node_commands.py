@@ -57,7 +57,7 @@ async def test_a_command_that_hangs_is_killed(tmp_path: Path) -> None:
 
 
 def test_the_operators_command_names_the_node() -> None:
-    command = command_of("ssh 'root@{node}' contrailctl", "node-a", probes=False)
+    command = command_of(("ssh", "root@{node}", "contrailctl"), "node-a", probes=False)
     assert command == [
         "ssh", "root@node-a", "contrailctl",
         "check", "node", "--node-name", "node-a", "--output", "json", "--no-probes",
