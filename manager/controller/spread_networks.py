@@ -31,11 +31,14 @@ class SpreadNetworks:
     def with_mode(
         self, wanted: VirtualNetwork, definition: NetworkDefinition, own: VirtualNetwork | None
     ) -> VirtualNetwork:
-        """Returns the network with the mode that its NAD states, or else has already, or should get."""
-        if definition.forwarding_mode is not None:
+        """Returns the network with the mode that its NAD states, or else `own`, as it is, has already or should get.
+
+        Forgets a network whose mode is the NAD's choice, and one that is no more: `own` is then None.
+        """
+        if definition.forwarding_mode is not None or own is None:
+            self.remove(wanted.fq_name)
             return wanted
-        stays_routed = own is not None and own.has_node_blocks
-        if not stays_routed and not (wanted.fq_name in self._nodes and _can_be_routed(wanted)):
+        if not own.has_node_blocks and not (wanted.fq_name in self._nodes and _can_be_routed(wanted)):
             return wanted
         return msgspec.structs.replace(wanted, forwarding_mode=ForwardingMode.L3)
 

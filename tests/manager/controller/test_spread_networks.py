@@ -5,6 +5,8 @@ import pytest
 
 from contrail_config.objects import ForwardingMode, FqName, Subnet
 from manager.controller.spread_networks import SpreadNetworks
+from manager.parsing.nad import parse_nad
+from manager.parsing.network_definition import NetworkDefinition
 from tests.support.pods import make_nad, make_pod
 from tests.support.running_manager import RunningManager
 from tests.support.virtual_networks import make_network
@@ -46,6 +48,17 @@ def test_a_network_with_a_subnet_without_a_gateway_is_not_routed() -> None:
     network = make_network("net-a", "10.1.0.0/24")
     assert SpreadNetworks().add(network, 65)
     assert not SpreadNetworks().add(msgspec.structs.replace(network, subnets=(Subnet("10.1.0.0/24", None),)), 65)
+
+
+@pytest.mark.parametrize("is_gone", [True, False], ids=["deleted", "mode stated"])
+def test_what_is_noted_of_a_network_does_not_outlive_its_cause(*, is_gone: bool) -> None:
+    network, definition = make_network("net-a", "10.1.0.0/24"), parse_nad(make_nad("net-a"), default_mtu=1500)
+    assert isinstance(definition, NetworkDefinition)
+    stated = msgspec.structs.replace(definition, forwarding_mode=ForwardingMode.L2_L3)
+    spread = SpreadNetworks()
+    assert spread.add(network, 65)
+    assert spread.with_mode(network, definition if is_gone else stated, None if is_gone else network) == network
+    assert spread.with_mode(network, definition, network) == network
 
 
 async def test_an_annotation_takes_a_network_back(running: RunningManager) -> None:
