@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 MISSING, STALE, WRONG = "missing", "stale", "wrong"
 """Faults of an object: it does not exist; it exists and should not; it exists and is not as it should be."""
 
-INDEX_0 = 0
-"""Number of what concerns index 0, or all networks of the node."""
-
 
 class Difference(NamedTuple):
-    """`vni` is the number of the network, or INDEX_0. `found` says how an object is that is WRONG."""
+    """`vni` is the number of the network, or INDEX_0 for what concerns index 0, or all networks of the node.
+
+    `found` says how an object is that is WRONG.
+    """
 
     vni: int
     fault: str

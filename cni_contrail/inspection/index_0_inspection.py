@@ -10,10 +10,11 @@ from cni_contrail.datapath.block_state import read_blocks
 from cni_contrail.datapath.desired import Routed, RoutedNetwork, Underlay
 from cni_contrail.datapath.forwarding import arp_problem, forwarding_problem
 from cni_contrail.datapath.missing_modules import open_filters
+from cni_contrail.datapath.node_reconciler import INDEX_0
 from cni_contrail.datapath.routed_blocks import tunnels_of
 from cni_contrail.datapath.routed_entries import RoutedEntries, entries_of, has_ipv6, normalised
 from cni_contrail.datapath.routed_state import RoutedState, read_routed
-from cni_contrail.inspection.difference import INDEX_0, WRONG, Difference, changed, missing, stale
+from cni_contrail.inspection.difference import WRONG, Difference, changed, missing, stale
 from cni_contrail.inspection.tunnel_inspection import carrying, tunnel_differences
 from cni_contrail.link.exchange import RouteSocket
 

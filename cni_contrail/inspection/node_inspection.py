@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 
 from cni_contrail.datapath.desired import Network, Routed, Underlay
 from cni_contrail.datapath.namespaces import Namespaces, name_of
-from cni_contrail.datapath.node_reconciler import ports_in
+from cni_contrail.datapath.node_reconciler import INDEX_0, ports_in
 from cni_contrail.inspection.acceptance_inspection import inspect_acceptance
-from cni_contrail.inspection.difference import INDEX_0, MISSING, STALE, WRONG, Difference
+from cni_contrail.inspection.difference import MISSING, STALE, WRONG, Difference
 from cni_contrail.inspection.index_0_inspection import inspect_blocks, inspect_ports
 from cni_contrail.inspection.network_inspection import inspect_network
 from cni_contrail.inspection.uplink_inspection import NodeUplinks, inspect_uplink, read_uplinks

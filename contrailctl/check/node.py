@@ -14,10 +14,10 @@ from cni_contrail.daemon.configuration import load_daemon_configuration
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.datapath.desired import Network, RoutedNetwork
 from cni_contrail.datapath.namespaces import Namespaces
-from cni_contrail.datapath.node_reconciler import STALE_SECONDS
+from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS
 from cni_contrail.errors import PluginError
 from cni_contrail.follower.desired_state import DesiredState
-from cni_contrail.inspection.difference import INDEX_0, STALE, Difference
+from cni_contrail.inspection.difference import STALE, Difference
 from cni_contrail.inspection.node_inspection import inspect_node
 from cni_contrail.inspection.path_probe import Passage, ProbesNotPermittedError, Way, probe
 from cni_contrail.link.errors import LinkError
