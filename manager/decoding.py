@@ -71,7 +71,7 @@ class ContainerStatus(_Wire, frozen=True):
 
 
 _STARTED: Final = (ContainerStatus(),)
-"""The statuses of any number of containers, the same object for every pod to save memory."""
+"""Statuses of the containers of any pod that has some. Pods share the object: what it contains does not matter."""
 
 
 class PodStatus(_Wire, frozen=True):

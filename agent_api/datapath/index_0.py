@@ -1,4 +1,4 @@
-"""Which networks of index 0 the node connects. Pure.
+"""Networks of index 0: finds those that the node must not connect. Pure.
 
 The node has one route to an address of index 0, whatever its network. So the networks must have different addresses:
 

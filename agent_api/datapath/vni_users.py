@@ -1,4 +1,4 @@
-"""Which networks of this node have a VNI, kept up to date: an ADD must know at once that two of them share one."""
+"""VNI users: the networks of this node by VNI, kept up to date. An ADD must know at once that two of them share one."""
 
 from collections import Counter
 

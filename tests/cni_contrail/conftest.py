@@ -11,6 +11,7 @@ import pytest
 from cni_contrail.agent.connections import idle_connections
 from cni_contrail.deadline import Deadline
 from tests.support.netns import Netns
+from tests.support.node_networks import NodeNetworks
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
 from tests.support.scripted_agents import ScriptedAgent, ScriptedNodeAgent, ServePod, Vmi, VrouterAgent, make_vmis
@@ -80,6 +81,15 @@ def plugin(request: pytest.FixtureRequest, node: Netns, tmp_path: Path, agent_so
         plugin.caller = ShimAndDaemon(node, plugin.node_file)
     yield plugin
     plugin.caller.close()
+
+
+@pytest.fixture
+def networks(plugin: Plugin, tmp_path: Path) -> Iterator[NodeNetworks]:
+    """The namespaces of networks that the plugin's settings name."""
+    found = NodeNetworks(tmp_path / "networks")
+    plugin.settings["netns-dir"] = str(found.folder)
+    yield found
+    found.close()
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,14 +17,6 @@ from tests.support.plugin import Outcome, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, Vmi, make_vmis
 
 _numbers = itertools.count(100_000 + os.getpid() % 1000 * 1000)
-
-
-@pytest.fixture
-def networks(plugin: Plugin, tmp_path: Path) -> Iterator[NodeNetworks]:
-    found = NodeNetworks(tmp_path / "networks")
-    plugin.settings["netns-dir"] = str(found.folder)
-    yield found
-    found.close()
 
 
 @pytest.fixture

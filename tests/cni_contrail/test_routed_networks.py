@@ -1,9 +1,8 @@
 """Networks that route between their pods: a pod sends even what is for its own subnet to the gateway."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -31,14 +30,6 @@ class Attached(NamedTuple):
 
 
 Attach = Callable[..., Attached]
-
-
-@pytest.fixture
-def networks(plugin: Plugin, tmp_path: Path) -> Iterator[NodeNetworks]:
-    found = NodeNetworks(tmp_path / "networks")
-    plugin.settings["netns-dir"] = str(found.folder)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -97,33 +97,22 @@ async def test_a_port_without_its_link_is_reported(
 async def test_dropped_packets_move_the_agents_counter(
     served: ServedAgent, store: SqliteStore, follower: Follower, networks: NodeNetworks, virtual_machine: VirtualMachine
 ) -> None:
+    no_drops = {"spoofing": 0, "broadcast": 0, "tunnel": 0, "mtu": 0, "ports": {}}
     await store.put_virtual_machine(virtual_machine)
     await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
-    assert (await _reported(served))["drops"][str(VNI)] == {
-        "spoofing": 0,
-        "broadcast": 0,
-        "tunnel": 0,
-        "mtu": 0,
-        "ports": {},
-    }
+    assert (await _reported(served))["drops"][str(VNI)] == no_drops
     networks.run(VNI, "ip", "link", "add", LINK, "type", "veth", "peer", "name", "other")
     networks.run(VNI, "ip", "link", "set", LINK, "up", "master", "br0")
     networks.run(VNI, "ip", "link", "set", "other", "up")
     networks.run(VNI, "python3", "-c", _SEND, "other")  # from a port that is not connected
     await asyncio.to_thread(follower.follow_once)
     drops = (await _reported(served))["drops"][str(VNI)]
-    assert drops == {"spoofing": 3, "broadcast": 0, "tunnel": 0, "mtu": 0, "ports": {LINK: 3}}
+    assert drops == {**no_drops, "spoofing": 3, "ports": {LINK: 3}}
     assert await _metric(served, 'contrail_agent_datapath_drops_total{reason="spoofing"}') == 3
     networks.run(VNI, "nft", "flush", "ruleset")
     for _ in range(2):
         await asyncio.to_thread(follower.follow_once)
-    assert (await _reported(served))["drops"][str(VNI)] == {
-        "spoofing": 0,
-        "broadcast": 0,
-        "tunnel": 0,
-        "mtu": 0,
-        "ports": {},
-    }
+    assert (await _reported(served))["drops"][str(VNI)] == no_drops
     assert await _metric(served, 'contrail_agent_datapath_drops_total{reason="spoofing"}') == 3
 
 

@@ -1,4 +1,4 @@
-"""Probes of the way between nodes: what passes is told by length, in both families, with and without CAP_NET_RAW."""
+"""Probes of the way between nodes: all packets pass, short ones, or none; with and without CAP_NET_RAW."""
 
 from collections.abc import Iterator
 
