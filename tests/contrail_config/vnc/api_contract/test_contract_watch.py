@@ -1,0 +1,75 @@
+"""Watches: initial state, and one event for each change."""
+
+from tests.support.contrail_callers import Caller, annotations, subnet
+from tests.support.contrail_watches import watching
+
+
+async def test_a_watch_begins_with_the_state_of_each_type_in_order(api: Caller) -> None:
+    machine = await api.virtual_machine(annotations=annotations(a="1"))
+    async with watching(api, "virtual_machine,instance_ip", virtual_machine_fields="annotations") as frames:
+        first, second = await frames.next(), await frames.next()
+    assert (first.event, second.event) == ("init", "init")
+    (items,) = first.data.values()
+    (found,) = [item["virtual-machine"] for item in items if item["virtual-machine"]["uuid"] == machine.uuid]
+    assert found == {"uuid": machine.uuid, "fq_name": machine.fq_name, "annotations": annotations(a="1")}
+    assert list(second.data) == ["instance-ips"]
+
+
+async def test_changes_are_events_with_the_chosen_fields(api: Caller) -> None:
+    async with watching(api, "virtual_machine", virtual_machine_fields="annotations") as frames:
+        await frames.next()
+        machine = await api.virtual_machine(annotations=annotations(a="1"))
+        created = await frames.next_of(machine.uuid)
+        await api.put(machine, annotations=annotations(a="2"))
+        updated = await frames.next_of(machine.uuid)
+        await api.delete(machine)
+        deleted = await frames.next_of(machine.uuid)
+    assert (created.event, created.data["annotations"]) == ("create", annotations(a="1"))
+    assert created.data["parent_type"] is None
+    assert (updated.event, updated.data["annotations"]) == ("update", annotations(a="2"))
+    assert (deleted.event, deleted.data) == ("delete", {"uuid": machine.uuid})
+
+
+async def test_a_new_interface_is_created_and_updated(api: Caller) -> None:
+    network = await api.network()
+    async with watching(api, "virtual_machine_interface") as frames:
+        await frames.next()
+        interface = await api.interface(network)
+        events = [(await frames.next_of(interface.uuid)).event for _ in range(2)]
+    assert events == ["create", "update"]
+
+
+async def test_equal_updates_and_repeated_references_are_events(api: Caller) -> None:
+    network = await api.network(subnet("10.8.0.0/24"))
+    address, interface = await api.address(network), await api.interface(network)
+    async with watching(api, "instance_ip", instance_ip_fields="annotations") as frames:
+        await frames.next()
+        await api.put(address, annotations=annotations(a="1"))
+        await api.put(address, annotations=annotations(a="1"))
+        await api.refer(address, interface)
+        await api.refer(address, interface)
+        assert [(await frames.next_of(address.uuid)).event for _ in range(4)] == ["update"] * 4
+
+
+async def test_changed_back_references_are_no_event(api: Caller) -> None:
+    network, machine = await api.network(), await api.virtual_machine()
+    async with watching(api, "virtual_machine") as frames:
+        await frames.next()
+        await api.interface(network, machine)
+        await api.put(machine, display_name="last")
+        assert (await frames.next_of(machine.uuid)).data["display_name"] == "last"
+
+
+async def test_types_with_hyphens_have_initial_state_but_no_events(api: Caller) -> None:
+    async with watching(api, "virtual-machine,virtual_machine") as hyphened:
+        assert list((await hyphened.next()).data) == ["virtual-machines"]
+
+
+async def test_an_unknown_type_is_not_found(api: Caller) -> None:
+    answer = await api.request("GET", "/watch", query={"resource_type": "nosuch"})
+    assert (answer.status, answer.text) == (404, "Invalid Contrail resource type:'nosuch'")
+
+
+async def test_a_watch_needs_a_type(api: Caller) -> None:
+    answer = await api.request("GET", "/watch")
+    assert (answer.status, answer.text) == (400, "resource_type required in request")
