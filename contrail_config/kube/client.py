@@ -7,14 +7,13 @@ missing object on delete, may stem from the caller's own write whose first respo
 
 import asyncio
 import contextlib
-import socket
-import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
 
+from contrail_config.http_client.sockets import Sockets
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.decoding import UndecodableObject, decode
@@ -43,9 +42,6 @@ _TRANSIENT: _Errors = KubeUnavailableError
 _NOT_PROCESSED: _Errors = KubeThrottledError
 
 _MERGE_PATCH = "application/merge-patch+json"
-_CLOSE_POLL = 0.001  # seconds
-_CLOSE_DEADLINE = 2.0  # seconds; a transport closes a socket that was shut down within a few iterations of the loop
-
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S")
 
@@ -204,7 +200,7 @@ async def connect(
 
     `before_write` is called before each attempt of a write, as in `Transport`; pass `Leadership.check` for fencing.
     """
-    sockets = _Sockets()
+    sockets = Sockets()
     # no limit: every watch holds a connection, and aiohttp's default of 100 would block all other requests
     connector = aiohttp.TCPConnector(limit=0, socket_factory=sockets.open)
     try:
@@ -214,47 +210,6 @@ async def connect(
     finally:
         await config.credentials.close()
         await sockets.close()  # after the session, which closes the connections in its pool properly
-
-
-_KEEPALIVE: Final = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-)
-"""Options by which the kernel ends an idle connection after 45 s without a sign of its peer, as client-go does."""
-
-
-class _Sockets:
-    """Sockets of one aiohttp connector, so that none of them outlives the client.
-
-    A session closes the connections in its pool, but not those that a cancelled request left behind: over TLS these
-    wait for the server's close_notify, and the event loop may be closed before it arrives.
-    """
-
-    def __init__(self) -> None:
-        self._opened: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # a closed socket is dropped by itself
-
-    def open(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        """Returns a socket for an address of `getaddrinfo`. Raises OSError."""
-        family, kind, protocol, *_ = address
-        opened = socket.socket(family, kind, protocol)
-        for level, option, value in _KEEPALIVE:
-            opened.setsockopt(level, option, value)
-        self._opened.add(opened)
-        return opened
-
-    async def close(self) -> None:
-        """Shuts down the open sockets and waits until their transports have closed them, for a bounded time."""
-        for each in self._still_open():
-            with contextlib.suppress(OSError):  # never connected, or disconnected already
-                each.shutdown(socket.SHUT_RDWR)
-        give_up = asyncio.get_running_loop().time() + _CLOSE_DEADLINE
-        while self._still_open() and asyncio.get_running_loop().time() < give_up:  # noqa: ASYNC110 - transports set no event
-            await asyncio.sleep(_CLOSE_POLL)
-
-    def _still_open(self) -> list[socket.socket]:
-        return [each for each in self._opened if each.fileno() != -1]
 
 
 def _encode(resource: Resource[Any], body: Any) -> bytes:

@@ -8,14 +8,13 @@ close when they have been idle.
 import asyncio
 import contextlib
 import math
-import os
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import aiohttp
 from yarl import URL
 
+from contrail_config.http_client.connections import abort, connection_problem
 from contrail_config.kube.authorization_failures import AuthorizationFailures
 from contrail_config.kube.client_config import ClientConfig, Credential
 from contrail_config.kube.errors import KubeUnavailableError
@@ -110,7 +109,7 @@ class Transport:
             async with contextlib.aclosing(_chunks(request, response)) as chunks:
                 yield chunks
         finally:
-            _abort(response)
+            abort(response)
 
     async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
         """Returns a successful response, with its body unread."""
@@ -166,13 +165,6 @@ class Transport:
             self.observer.responded(method, status, asyncio.get_running_loop().time() - started)
 
 
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Drops the connection without a TLS close_notify, before which the rest of the stream would have to be read."""
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
-
-
 async def _chunks(request: ApiRequest, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
     with _as_kube_error(request):
         async for chunk in response.content.iter_chunked(_CHUNK):
@@ -184,23 +176,4 @@ def _as_kube_error(request: ApiRequest) -> Iterator[None]:
     try:
         yield
     except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
-        raise KubeUnavailableError(f"{request}: {_reason(error)}") from error
-
-
-def _reason(error: aiohttp.ClientError | OSError) -> str:
-    """Returns the address and the system's message, or the problem of a certificate; aiohttp's texts show neither."""
-    if isinstance(error, TimeoutError):
-        return "timed out"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"cannot connect to {error.host}:{error.port}: {_cause_text(error.certificate_error)}"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect to {error.host}:{error.port}: {_cause_text(error.os_error)}"
-    return str(error) or type(error).__name__
-
-
-def _cause_text(cause: Exception) -> str:
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not trusted: {cause.verify_message}"
-    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and (cause.errno or 0) > 0:
-        return os.strerror(cause.errno or 0)
-    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
+        raise KubeUnavailableError(f"{request}: {connection_problem(error)}") from error

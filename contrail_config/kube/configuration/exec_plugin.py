@@ -15,11 +15,11 @@ from typing import Annotated, Any
 
 import msgspec
 
+from contrail_config.http_client.single_flight import SingleFlight
 from contrail_config.kube.client_config import ClientCertificate, Credential
 from contrail_config.kube.configuration.certificates import check_certificate
 from contrail_config.kube.configuration.credentials import check_token
 from contrail_config.kube.configuration.schema import ExecConfig
-from contrail_config.kube.configuration.single_flight import SingleFlight
 from contrail_config.kube.configuration.value_source import ValueSource
 from contrail_config.kube.decoding import NOT_JSON
 from contrail_config.kube.errors import KubeConfigurationError

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from contrail_config.kube.configuration.single_flight import SingleFlight
+from contrail_config.http_client.single_flight import SingleFlight
 
 
 class Work:
