@@ -49,7 +49,7 @@ def claim_path(kind: Kind, fq_name: FqName) -> str:
 
 
 def duplicate_name(fq_name: FqName) -> ApiError:
-    return ApiError(500, f"cfgm_common.exceptions.VncError: Multi match {list(fq_name)}")
+    return ApiError(500, f"VncError: several uuids for {list(fq_name)}")  # only the status was measured
 
 
 def _read_name(body: Object) -> FqName:

@@ -1,0 +1,52 @@
+"""Authentication of requests: none, or basic authentication, as on the server's local port 8095."""
+
+import base64
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Authentication(Protocol):
+    """Provider of the headers that authenticate a request. It is called for each request, so it caches."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """Returns the headers. Raises VncError."""
+
+    def renew(self, rejected: Mapping[str, str]) -> bool:
+        """Drops what the server rejected with 401; returns False if the next headers would be the same."""
+
+    async def close(self) -> None:
+        """Stops a request for a token."""
+
+
+class NoAuthentication:
+    """For servers with `aaa_mode = no-auth`."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """Returns no header."""
+        return {}
+
+    def renew(self, _rejected: Mapping[str, str]) -> bool:
+        """Returns False."""
+        return False
+
+    async def close(self) -> None:
+        """Does nothing."""
+
+
+class BasicAuthentication:
+    """User and password in each request."""
+
+    def __init__(self, user: str, password: str) -> None:
+        encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {encoded}"}
+
+    async def headers(self) -> Mapping[str, str]:
+        """Returns the header."""
+        return self._headers
+
+    def renew(self, _rejected: Mapping[str, str]) -> bool:
+        """Returns False: the password cannot change."""
+        return False
+
+    async def close(self) -> None:
+        """Does nothing."""

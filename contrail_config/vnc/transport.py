@@ -1,0 +1,170 @@
+"""HTTP transport: one request and its answer, with authentication, TLS and the client's errors.
+
+At most `MAX_CONNECTIONS` connections, watches included: a server process stops to answer above 1024, those of other
+clients and idle ones included.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import aiohttp
+from yarl import URL
+
+from contrail_config.http_client.connections import abort, connection_problem
+from contrail_config.vnc.answers import answer_error
+from contrail_config.vnc.authentication import Authentication
+from contrail_config.vnc.errors import VncOverloadedError, VncRejectedError, VncUnavailableError
+from contrail_config.vnc.servers import Servers
+
+MAX_BODY = 1_024_000
+"""Bytes of a request's body that the server accepts."""
+
+MAX_CONNECTIONS = 64
+ATTEMPT_DEADLINE = 10.0
+"""Seconds for one attempt. Lists of large collections are read in pages, each within this time."""
+
+CONNECT_DEADLINE = 3.0
+"""Seconds to connect; another server may answer at once."""
+
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)  # the caller has a deadline
+
+
+class VncRequest(NamedTuple):
+    """A request. `body` is JSON."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = {}
+    body: bytes | None = None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Transport:
+    """Requests to the current one of several servers.
+
+    `before_write` is called before each attempt of a write. It returns the seconds that the write may take, or raises
+    VncError if it is not permitted.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        session: aiohttp.ClientSession,
+        authentication: Authentication,
+        *,
+        tls: ssl.SSLContext | None,
+        before_write: Callable[[], float],
+    ) -> None:
+        self._servers = servers
+        self._session = session
+        self._authentication = authentication
+        self._tls = tls
+        self._before_write = before_write
+
+    async def exchange(self, request: VncRequest, *, deadline: float) -> bytes:
+        """Returns the body of a successful answer. Raises VncError."""
+        if request.body is not None and len(request.body) > MAX_BODY:
+            size = len(request.body)
+            raise VncRejectedError(f"{request}: {size} bytes are more than the {MAX_BODY} that the server accepts")
+        if _is_write(request):
+            deadline = min(deadline, self._before_write())
+        with self._moving_on(request):
+            async with asyncio.timeout(deadline), await self._open(request) as response:
+                return await response.read()
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: VncRequest, *, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yields the lines of an answer without end; the iterator raises VncError after `idle` seconds without one."""
+        with self._moving_on(request):
+            async with asyncio.timeout(ATTEMPT_DEADLINE):  # until the headers arrive
+                response = await self._open(request)
+        try:
+            yield self._chunks(request, response, idle)
+        finally:
+            abort(response)
+
+    async def _chunks(self, request: VncRequest, response: aiohttp.ClientResponse, idle: float) -> AsyncIterator[bytes]:
+        with self._moving_on(request):
+            while True:
+                async with asyncio.timeout(idle):
+                    chunk = await response.content.readany()
+                if not chunk:
+                    return
+                yield chunk
+
+    async def _open(self, request: VncRequest) -> aiohttp.ClientResponse:
+        """Returns a successful answer, with its body unread."""
+        response = await self._send_authenticated(request)
+        if response.status == 200:
+            return response
+        async with response:
+            text = (await response.read()).decode("utf-8", "replace")
+        raise answer_error(str(request), response.status, text, response.headers)
+
+    async def _send_authenticated(self, request: VncRequest) -> aiohttp.ClientResponse:
+        """Sends the request; on 401 renews the token and sends it again, once."""
+        headers = await self._authentication.headers()
+        response = await self._send(request, headers)
+        if response.status == 401 and self._authentication.renew(headers):
+            response.close()
+            response = await self._send(request, await self._authentication.headers())
+        return response
+
+    async def _send(self, request: VncRequest, credentials: Mapping[str, str]) -> aiohttp.ClientResponse:
+        content = {"Content-Type": "application/json"} if request.body is not None else {}
+        response = await self._session.request(
+            request.method,
+            URL(self._servers.current + request.path),
+            params=request.query,
+            data=request.body,
+            headers={"Accept": "application/json", **content, **credentials},
+            ssl=self._tls or True,
+            timeout=_NO_TIMEOUT,
+            allow_redirects=False,  # a redirect would send the credentials to another server
+        )
+        acknowledge_at_once(response)
+        return response
+
+    @contextlib.contextmanager
+    def _moving_on(self, request: VncRequest) -> Iterator[None]:
+        """Maps errors of the connection, and moves on to the next server if this one does not serve."""
+        server = self._servers.current
+        try:
+            yield
+        except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
+            self._servers.failed(server)
+            raise VncUnavailableError(f"{request} at {server}: {connection_problem(error)}") from error
+        except VncOverloadedError as error:
+            if error.status == 503:
+                self._servers.failed(server)
+            raise
+        except VncUnavailableError:
+            self._servers.failed(server)
+            raise
+
+
+def acknowledge_at_once(response: aiohttp.ClientResponse) -> None:
+    """Acknowledges the head of an answer whose body is not there yet.
+
+    The server sends the body only then, as it sends head and body in two segments with Nagle's algorithm. The kernel
+    would delay the acknowledgement by 40 ms.
+    """
+    connection = response.connection  # None if the body has arrived
+    if connection is not None and connection.transport is not None:
+        opened = connection.transport.get_extra_info("socket")
+        if opened is not None:
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+
+
+def _is_write(request: VncRequest) -> bool:
+    return request.method != "GET" and request.path not in _READS
+
+
+_READS = frozenset({"/fqname-to-id", "/id-to-fqname", "/list-bulk-collection"})
+"""Requests that change nothing, although their method is POST."""

@@ -1,0 +1,142 @@
+"""VncClient: keystone tokens, basic authentication, and TLS."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from contrail_config.vnc.authentication import BasicAuthentication
+from contrail_config.vnc.client import VncAccess, connect
+from contrail_config.vnc.errors import (
+    VncConfigurationError,
+    VncForbiddenError,
+    VncUnauthorizedError,
+    VncUnavailableError,
+)
+from contrail_config.vnc.keystone import KeystoneUser
+from contrail_config.vnc.tls import load_tls
+from tests.contrail_config.kube.tls import path, server_context
+from tests.support.contrail_api import authentication
+from tests.support.contrail_api.keystone import Keystone
+from tests.support.contrail_api.server import serve_contrail_api
+
+
+@pytest.fixture
+async def keystone() -> AsyncIterator[Keystone]:
+    keystone = Keystone()
+    await keystone.start()
+    yield keystone
+    await keystone.stop()
+
+
+def user(keystone: Keystone, password: str | None = None) -> KeystoneUser:
+    return KeystoneUser(keystone.url, keystone.user, password or keystone.password)
+
+
+async def test_one_token_serves_many_requests_at_once(keystone: Keystone) -> None:
+    async with (
+        serve_contrail_api(authentication=authentication.TokenAuthentication(keystone)) as server,
+        connect(VncAccess((server.url,), keystone=user(keystone))) as vnc,
+    ):
+        await asyncio.gather(*(vnc.list_all("project", fields=["annotations"]) for _ in range(10)))
+    assert len(keystone.requests) == 1
+    asked = keystone.requests[0]["auth"]
+    assert asked["identity"]["password"]["user"]["name"] == "admin"
+    assert asked["scope"]["project"] == {"name": "admin", "domain": {"name": "Default"}}
+
+
+async def test_a_rejected_token_is_renewed_and_the_request_repeated(keystone: Keystone) -> None:
+    async with (
+        serve_contrail_api(authentication=authentication.TokenAuthentication(keystone)) as server,
+        connect(VncAccess((server.url,), keystone=user(keystone))) as vnc,
+    ):
+        await vnc.list_all("project", fields=["annotations"])
+        keystone.revoke_all()
+        await vnc.list_all("project", fields=["annotations"])
+    assert len(keystone.requests) == 2
+
+
+async def test_a_token_is_renewed_before_it_expires(keystone: Keystone) -> None:
+    keystone.lifetime = timedelta(seconds=0)
+    async with (
+        serve_contrail_api(authentication=authentication.TokenAuthentication(keystone)) as server,
+        connect(VncAccess((server.url,), keystone=user(keystone))) as vnc,
+    ):
+        for _ in range(2):
+            await vnc.list_all("project", fields=["annotations"])
+    assert len(keystone.requests) == 2
+
+
+async def test_a_wrong_password_is_not_authorized(keystone: Keystone) -> None:
+    async with (
+        serve_contrail_api(authentication=authentication.TokenAuthentication(keystone)) as server,
+        connect(VncAccess((server.url,), keystone=user(keystone, "wrong"))) as vnc,
+    ):
+        with pytest.raises(VncUnauthorizedError, match="user, password or project is wrong"):
+            await vnc.list_all("project", fields=["annotations"])
+
+
+async def test_a_failing_keystone_is_asked_again(keystone: Keystone) -> None:
+    keystone.failures = [503]
+    async with (
+        serve_contrail_api(authentication=authentication.TokenAuthentication(keystone)) as server,
+        connect(VncAccess((server.url,), keystone=user(keystone))) as vnc,
+    ):
+        await vnc.list_all("project", fields=["annotations"])
+
+
+async def test_a_keystone_that_is_away_is_named(keystone: Keystone) -> None:
+    await keystone.stop()
+    async with connect(VncAccess(("http://127.0.0.1:1",), keystone=user(keystone)), deadline=0.2) as vnc:
+        with pytest.raises(VncUnavailableError, match=f"POST {keystone.url}/auth/tokens: cannot connect"):
+            await vnc.has_watch()
+
+
+async def test_a_user_without_the_role_is_forbidden() -> None:
+    keystone = Keystone(roles=("member",))
+    await keystone.start()
+    async with (
+        serve_contrail_api(authentication=authentication.TokenAuthentication(keystone)) as server,
+        connect(VncAccess((server.url,), keystone=user(keystone))) as vnc,
+    ):
+        with pytest.raises(VncForbiddenError, match="Permission Denied"):
+            await vnc.list_all("project", fields=["annotations"])
+    await keystone.stop()
+
+
+def test_a_password_is_not_shown() -> None:
+    assert "secret" not in repr(KeystoneUser("http://k/v3", "admin", "secret"))
+
+
+@pytest.mark.parametrize("password", ["secret", "wrong"])
+async def test_basic_authentication_sends_user_and_password(password: str) -> None:
+    async with (
+        serve_contrail_api(authentication=authentication.BasicAuthentication("admin", "secret")) as server,
+        connect(VncAccess((server.url,), authentication=BasicAuthentication("admin", password))) as vnc,
+    ):
+        if password == "secret":
+            await vnc.list_all("project", fields=["annotations"])
+        else:
+            with pytest.raises(VncUnauthorizedError):
+                await vnc.list_all("project", fields=["annotations"])
+
+
+async def test_a_server_is_verified_with_the_configured_authority() -> None:
+    trusted = await load_tls(authority=path("authority.pem"), certificate=path("client.pem"), key=path("client.key"))
+    async with serve_contrail_api(tls=server_context()) as server:
+        async with connect(VncAccess((server.url,), tls=trusted)) as vnc:
+            assert await vnc.has_watch()
+        async with connect(VncAccess((server.url,), tls=await load_tls()), deadline=0.2) as vnc:
+            with pytest.raises(VncUnavailableError, match="certificate is not trusted"):
+                await vnc.has_watch()
+
+
+async def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    nonsense = tmp_path / "nonsense.pem"
+    nonsense.write_text("x")
+    with pytest.raises(VncConfigurationError, match=r"nonsense\.pem: not a PEM certificate"):
+        await load_tls(authority=str(nonsense))
+    with pytest.raises(VncConfigurationError, match=r"nonsense\.pem: certificate and key cannot be used"):
+        await load_tls(certificate=str(nonsense), key=str(nonsense))
