@@ -1,4 +1,4 @@
-r"""Response bodies of `GET /vm-cfg`, `GET /vm` and `GET /port`, in the key order of the Contrail vrouter agent.
+"""Response bodies of `GET /vm-cfg`, `GET /vm` and `GET /port`, in the key order of the Contrail vrouter agent.
 
 `/vm-cfg` lists a pod's interfaces as configured, the others list plugged interfaces. The vrouter agent includes
 addresses only in the latter; here `/vm-cfg` includes them too, so that one request is enough. An interface without an
@@ -6,16 +6,12 @@ address of a family has no keys of that family. `dns-server` is mandatory in the
 unspecified address.
 
 Annotations are a list of `"{key:value}"` strings, derived from the stored VirtualMachine on each response, so that no
-second copy can diverge. The vrouter agent's keys come first and in its order, because its clients rely on positions;
-our own keys follow. Contrail's CNI plugin strips the braces, splits at every colon and pastes the first two parts into
-a JSON text. A value that contains one of `: { } " \` or a control character would be truncated or break its parser.
-Such a VirtualMachine is not served at all, since a truncated value makes the plugin configure the wrong interface. The
-manager never writes such values.
+second copy can diverge. A VirtualMachine with a value that clients cannot read is not served at all, since a truncated
+value makes the plugin configure the wrong interface. The manager never writes such values.
 """
 
-import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -28,11 +24,11 @@ from agent_api.errors import UnservableVirtualMachineError
 from agent_api.field_types import AUTHOR, NIL_UUID, format_vrouter_time
 from agent_api.ports.instance import NO_VLAN, InstancePort
 from agent_api.ports.port import Port
+from contrail_config.interface_annotations import annotation_pairs
 from contrail_config.objects import ForwardingMode, InterfaceAddress, Route, VirtualMachine, VirtualMachineInterface
 
 NOTHING_REFUSED: Mapping[int, str] = MappingProxyType({})
 _NO_DNS = {4: "0.0.0.0", 6: "::"}
-_FORBIDDEN_IN_ANNOTATION = re.compile(r'[:{}"\\\x00-\x1f\x7f]')
 
 
 # The order of the fields is the order of the keys on the wire.
@@ -142,47 +138,11 @@ def plugged_interface(
 
 def interface_annotations(virtual_machine: VirtualMachine, index: int) -> list[str]:
     """Returns the annotations of the interface at `index`. Raises UnservableVirtualMachineError."""
-    interface = virtual_machine.interfaces[index]
-    pairs = [*_vrouter_annotations(virtual_machine, index), *_own_annotations(interface)]
-    for key, value in pairs:
-        if _FORBIDDEN_IN_ANNOTATION.search(value):
-            raise UnservableVirtualMachineError(
-                f"virtual machine {virtual_machine.name}: interface {interface.uuid}: annotation {key}: "
-                f"forbidden character in {value!r}"
-            )
+    try:
+        pairs = annotation_pairs(virtual_machine, index)
+    except ValueError as error:
+        raise UnservableVirtualMachineError(str(error)) from error
     return [f"{{{key}:{value}}}" for key, value in pairs]
-
-
-def _vrouter_annotations(virtual_machine: VirtualMachine, index: int) -> Iterator[tuple[str, str]]:
-    interface = virtual_machine.interfaces[index]
-    yield "kind", "Pod"
-    yield "owner", "k8s"
-    yield "cluster", virtual_machine.cluster
-    yield "project", virtual_machine.project
-    yield "namespace", virtual_machine.namespace
-    yield "name", virtual_machine.pod
-    yield "index", f"{index}/{len(virtual_machine.interfaces)}"
-    yield "network", _network(interface, index)
-    if interface.interface is not None:
-        yield "interface", interface.interface
-
-
-def _network(interface: VirtualMachineInterface, index: int) -> str:
-    """Returns `default` at index 0, whatever its network, else the NAD's name without namespace: wire compatibility."""
-    if index == 0 or interface.nad is None:
-        return "default"
-    return interface.nad.rpartition("/")[2]
-
-
-def _own_annotations(interface: VirtualMachineInterface) -> Iterator[tuple[str, str]]:
-    if interface.nad is not None:
-        yield "nad", interface.nad
-    if interface.config_name is not None:
-        yield "config-name", interface.config_name
-    if interface.attachment is not None:
-        yield "attachment", interface.attachment
-    if interface.default_gw is not None:
-        yield "default-gw", interface.default_gw.value
 
 
 def _instance_keys(port: Port) -> dict[str, Any]:

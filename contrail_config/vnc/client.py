@@ -19,6 +19,7 @@ from contrail_config.http_client.sockets import Sockets
 from contrail_config.vnc.authentication import Authentication, NoAuthentication
 from contrail_config.vnc.errors import VncError, VncNotFoundError
 from contrail_config.vnc.keystone import KeystoneTokens, KeystoneUser
+from contrail_config.vnc.reference import Reference
 from contrail_config.vnc.retries import DEADLINE, retried
 from contrail_config.vnc.server_sent_events import ServerEvent, read_events
 from contrail_config.vnc.servers import Servers
@@ -29,19 +30,6 @@ Object = dict[str, Any]
 PAGE_LENGTH = 500
 WATCH_IDLE = 150.0
 """Seconds without anything from a watch, after which it is lost: two keep-alives of 60 s are missed then."""
-
-
-class Reference(NamedTuple):
-    """Target of a reference: both forms of its identity, since creates read `to` and updates read `uuid`."""
-
-    kind: str
-    uuid: str
-    fq_name: tuple[str, ...]
-
-    def json(self, attributes: Object | None = None) -> Object:
-        """Returns the reference as in a body."""
-        shown: Object = {"to": list(self.fq_name), "uuid": self.uuid}
-        return shown if attributes is None else {**shown, "attr": attributes}
 
 
 class VncClient:

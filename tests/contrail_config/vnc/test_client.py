@@ -2,8 +2,9 @@
 
 import pytest
 
-from contrail_config.vnc.client import PAGE_LENGTH, Reference, VncClient
+from contrail_config.vnc.client import PAGE_LENGTH, VncClient
 from contrail_config.vnc.errors import VncExistsError, VncInUseError, VncNotFoundError, VncServerError
+from contrail_config.vnc.reference import Reference
 from tests.support.contrail_api.server import ContrailApi
 from tests.support.contrail_callers import Caller, annotations, statuses
 

@@ -1,0 +1,94 @@
+"""Virtual machines and their interfaces.
+
+The annotation `machine` holds our whole object, and is the commit marker: it is written last, so nobody who needs it
+acts on half a pod. The virtual machine is created without it, with the annotations that upstream's manager reads.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from contrail_config.interface_annotations import annotation_pairs
+from contrail_config.objects import VirtualMachine, VirtualMachineInterface
+from contrail_config.unknown_fields import with_unknown_fields
+from contrail_config.vnc.mapping import annotations, networks
+from contrail_config.vnc.reference import Reference
+
+KIND: Final = "virtual-machine"
+INTERFACE: Final = "virtual-machine-interface"
+
+FIELDS: Final = ("annotations", "id_perms")
+"""Fields of a virtual machine that are read."""
+
+DOMAIN: Final = "default-domain"
+
+
+def machine_reference(machine: VirtualMachine) -> Reference:
+    """Returns the virtual machine as the target of a reference."""
+    return Reference(KIND, machine.uuid, (machine.name,))
+
+
+def machine_body(machine: VirtualMachine) -> dict[str, Any]:
+    """Returns the create of a virtual machine, not committed yet."""
+    pairs = {
+        "kind": "Pod",
+        "owner": "k8s",
+        annotations.CLUSTER: machine.cluster,
+        "project": machine.project,
+        "namespace": machine.namespace,
+        "name": machine.pod,
+        "k8s_uuid": machine.uuid,
+    }
+    return {
+        "uuid": machine.uuid,
+        "fq_name": [machine.name],
+        "server_type": "container",
+        "annotations": annotations.to_map(pairs),
+    }
+
+
+def interface_bodies(machine: VirtualMachine) -> list[dict[str, Any]]:
+    """Returns the creates of all interfaces, each complete. Raises ValueError for text that upstream cannot read."""
+    return [_interface_body(machine, index) for index in range(len(machine.interfaces))]
+
+
+def machine_annotation(machine: VirtualMachine, stored: Mapping[str, Any] | None = None) -> str:
+    """Returns the commit marker, with the fields of a newer release that are `stored`."""
+    return msgspec.json.encode(with_unknown_fields(machine, stored or {})).decode()
+
+
+def read_machine(item: Mapping[str, Any], cluster: str) -> VirtualMachine | None:
+    """Returns the virtual machine in an object; None if it is not this cluster's, or not committed, or being deleted.
+
+    Raises ValueError, which names the object, if its annotation cannot be read or is that of another one.
+    """
+    pairs = annotations.from_object(item)
+    if pairs.get(annotations.CLUSTER) != cluster or annotations.MACHINE not in pairs:
+        return None
+    try:
+        machine = msgspec.json.decode(pairs[annotations.MACHINE], type=VirtualMachine)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"virtual-machine {item['uuid']}: annotation {annotations.MACHINE}: {error}") from error
+    if (machine.uuid, [machine.name]) != (item["uuid"], list(item["fq_name"])):
+        raise ValueError(f"virtual-machine {item['uuid']}: the annotation is that of {machine.name}")
+    return machine
+
+
+def _interface_body(machine: VirtualMachine, index: int) -> dict[str, Any]:
+    interface = machine.interfaces[index]
+    pairs = {**dict(annotation_pairs(machine, index)), annotations.FAMILIES: _families(interface)}
+    return {
+        "uuid": interface.uuid,
+        "fq_name": [DOMAIN, machine.project, f"{machine.pod}__{interface.uuid}"],
+        "parent_type": "project",
+        "port_security_enabled": True,
+        "virtual_machine_interface_mac_addresses": {"mac_address": [interface.mac]},
+        "virtual_network_refs": [Reference(networks.KIND, interface.network_uuid, interface.network).json()],
+        "virtual_machine_refs": [machine_reference(machine).json()],
+        "annotations": annotations.to_map(pairs),
+    }
+
+
+def _families(interface: VirtualMachineInterface) -> str:
+    return ",".join(str(family) for family in sorted(address.family for address in interface.addresses))

@@ -1,0 +1,119 @@
+"""Virtual networks: project, IPAM and network of the server, and back.
+
+The annotation `network` holds our whole object, which has more than the server can: excluded addresses, DNS servers,
+routes, the NAD. Only the vni is the server's. A network without the annotation was made by others: `adopted_network`
+reads what the server knows of it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from contrail_config.objects import ForwardingMode, VirtualNetwork
+from contrail_config.unknown_fields import with_unknown_fields
+from contrail_config.vnc.mapping import annotations
+from contrail_config.vnc.mapping.subnets import link_attributes, linked_subnets
+
+KIND: Final = "virtual-network"
+IPAM: Final = "network-ipam"
+PROJECT: Final = "project"
+
+FIELDS: Final = (
+    "annotations",
+    "fabric_snat",
+    "id_perms",
+    "mtu",
+    "network_ipam_refs",
+    "virtual_network_network_id",
+    "virtual_network_properties",
+)
+"""Fields of a network that are read."""
+
+LARGEST_MTU: Final = 9216
+"""Of the server. A larger one is only in our annotation."""
+
+_NETWORK_SUFFIX: Final = "-network"
+
+
+def project_body(network: VirtualNetwork) -> dict[str, Any]:
+    """Returns the create of the network's project."""
+    return {"fq_name": list(network.fq_name[:2]), "parent_type": "domain"}
+
+
+def ipam_name(network: VirtualNetwork) -> tuple[str, str, str]:
+    """Returns the name of the network's IPAM, as upstream forms it: `...-pod-ipam` of `...-pod-network`."""
+    domain, project, name = network.fq_name
+    return domain, project, f"{name.removesuffix(_NETWORK_SUFFIX)}-ipam"
+
+
+def ipam_body(network: VirtualNetwork) -> dict[str, Any]:
+    """Returns the create of the network's IPAM."""
+    return {"fq_name": list(ipam_name(network)), "parent_type": "project"}
+
+
+def network_body(network: VirtualNetwork, cluster: str) -> dict[str, Any]:
+    """Returns the create of a network. The vni is left out: the server assigns it."""
+    return {
+        "uuid": network.uuid,
+        "fq_name": list(network.fq_name),
+        "parent_type": "project",
+        "address_allocation_mode": "user-defined-subnet-only",
+        "annotations": annotations.to_map(
+            {annotations.CLUSTER: cluster, annotations.NETWORK: network_annotation(network)}
+        ),
+        **properties(network),
+        "network_ipam_refs": ipam_links(network),
+    }
+
+
+def properties(network: VirtualNetwork) -> dict[str, Any]:
+    """Returns the properties that can change."""
+    mtu = {"mtu": network.mtu} if network.mtu <= LARGEST_MTU else {}
+    forwarding = {"forwarding_mode": str(network.forwarding_mode)}
+    return {"fabric_snat": network.ip_fabric_snat, "virtual_network_properties": forwarding, **mtu}
+
+
+def ipam_links(network: VirtualNetwork) -> list[dict[str, Any]]:
+    """Returns the links to the network's IPAM: one, with all subnets."""
+    return [{"to": list(ipam_name(network)), "attr": link_attributes(network.uuid, network.subnets)}]
+
+
+def network_annotation(network: VirtualNetwork, stored: Mapping[str, Any] | None = None) -> str:
+    """Returns the annotation, with the fields of a newer release that are `stored`; without the vni."""
+    own = msgspec.structs.replace(network, vni=0)
+    return msgspec.json.encode(with_unknown_fields(own, stored or {})).decode()
+
+
+def read_network(item: Mapping[str, Any], cluster: str) -> VirtualNetwork | None:
+    """Returns the network in an object; None if it is not ours or not this cluster's.
+
+    Raises ValueError, which names the object, if its annotation cannot be read or is that of another network.
+    """
+    pairs = annotations.from_object(item)
+    if pairs.get(annotations.CLUSTER) != cluster or annotations.NETWORK not in pairs:
+        return None
+    try:
+        network = msgspec.json.decode(pairs[annotations.NETWORK], type=VirtualNetwork)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"virtual-network {item['uuid']}: annotation {annotations.NETWORK}: {error}") from error
+    if (network.uuid, list(network.fq_name)) != (item["uuid"], list(item["fq_name"])):
+        raise ValueError(f"virtual-network {item['uuid']}: the annotation is that of network {network.name}")
+    return msgspec.structs.replace(network, vni=item.get("virtual_network_network_id", 0))
+
+
+def adopted_network(item: Mapping[str, Any], *, nad: str | None) -> VirtualNetwork:
+    """Returns a network that others made, such as upstream's kube-manager, for the NAD that names it."""
+    domain, project, name = item["fq_name"]
+    modes = {str(mode): mode for mode in ForwardingMode}
+    mode = (item.get("virtual_network_properties") or {}).get("forwarding_mode")
+    return VirtualNetwork(
+        fq_name=(domain, project, name),
+        uuid=item["uuid"],
+        subnets=linked_subnets(item.get("network_ipam_refs") or []),
+        mtu=item.get("mtu") or 1500,
+        ip_fabric_snat=bool(item.get("fabric_snat")),
+        vni=item.get("virtual_network_network_id", 0),
+        nad=nad,
+        forwarding_mode=modes.get(mode or "", ForwardingMode.L2_L3),
+    )

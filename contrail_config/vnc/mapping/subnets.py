@@ -1,0 +1,62 @@
+"""Subnets of a network as the attributes of its link to an IPAM, and back."""
+
+import ipaddress
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from contrail_config.objects import Subnet
+
+_SUBNET_NAMESPACE: Final = uuid.UUID("d2a6c1f7-5a0e-4b59-8f3c-7e1b9d40a6c2")
+
+_NO_GATEWAY: Final = {4: "0.0.0.0", 6: "::"}
+
+
+def link_attributes(network_uuid: str, subnets: Sequence[Subnet]) -> dict[str, Any]:
+    """Returns the attributes of a link. Equal subnets of a network have equal uuids, so that writing is idempotent."""
+    return {"ipam_subnets": [_subnet(network_uuid, subnet) for subnet in subnets]}
+
+
+def linked_subnets(links: Sequence[Mapping[str, Any]]) -> tuple[Subnet, ...]:
+    """Returns the subnets of links to IPAMs, whoever made them; those of flat-subnet IPAMs are not in the links."""
+    return tuple(
+        _own_subnet(subnet)
+        for link in links
+        for subnet in (link.get("attr") or {}).get("ipam_subnets") or []
+        if subnet.get("subnet")
+    )
+
+
+def subnet_problem(subnet: Subnet) -> str | None:
+    """Returns why the server cannot have a subnet; None if it can."""
+    network = ipaddress.ip_network(subnet.cidr)
+    if network.max_prefixlen - network.prefixlen < 2:
+        return f"subnet {subnet.cidr}: a Contrail API server needs at least four addresses"
+    if subnet.gateway is not None and ipaddress.ip_address(subnet.gateway) not in network:
+        return f"subnet {subnet.cidr}: gateway {subnet.gateway} is outside of it"
+    return None
+
+
+def reserved_addresses(subnet: Subnet) -> tuple[str, ...]:
+    """Returns the addresses that the server never gives, beside the gateway: the first and the last, also of IPv6."""
+    network = ipaddress.ip_network(subnet.cidr)
+    return str(network[0]), str(network[-1])
+
+
+def _subnet(network_uuid: str, subnet: Subnet) -> dict[str, Any]:
+    network = ipaddress.ip_network(subnet.cidr)
+    gateway = subnet.gateway or _NO_GATEWAY[network.version]
+    return {
+        "subnet": {"ip_prefix": str(network.network_address), "ip_prefix_len": network.prefixlen},
+        "default_gateway": gateway,
+        "dns_server_address": gateway,  # the server reserves an address for it: one that is reserved already
+        "addr_from_start": True,
+        "subnet_uuid": str(uuid.uuid5(_SUBNET_NAMESPACE, f"{network_uuid}/{network}")),
+    }
+
+
+def _own_subnet(subnet: Mapping[str, Any]) -> Subnet:
+    prefix = subnet["subnet"]
+    network = ipaddress.ip_network(f"{prefix['ip_prefix']}/{prefix['ip_prefix_len']}", strict=False)
+    gateway = subnet.get("default_gateway")
+    return Subnet(str(network), None if gateway in (None, _NO_GATEWAY[network.version]) else gateway)
