@@ -38,6 +38,10 @@ class AddressPool:
         subnet = self._subnet_of(address)
         return "it is in no subnet of the network" if subnet is None else subnet.unavailable_reason(address)
 
+    def contains(self, address: int) -> bool:
+        """Whether a subnet of the pool contains the address."""
+        return self._subnet_of(address) is not None
+
     def bounds(self, address: int) -> SubnetBounds:
         """Returns the subnet that contains the address. Raises ValueError if there is none."""
         subnet = self._subnet_of(address)

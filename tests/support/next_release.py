@@ -30,8 +30,10 @@ from contrail_config.kubernetes.kinds import (
 )
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from contrail_config.store import Store
+from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.mapping import annotations, machines, networks
 from tests.support.custom_kinds import DEFINITIONS
-from tests.support.stores import ServedStore
+from tests.support.stores import ServedStore, VncStoreOfTest
 
 WRITTEN = "by the next release"
 """Value of the additional field in what the next release writes."""
@@ -117,6 +119,23 @@ class EmbeddedJson:
             db.execute(update, (msgspec.json.encode(stored), uuid))
 
 
+class AnnotatedJson:
+    """Annotations of a Contrail API server's objects."""
+
+    def __init__(self, client: VncClient) -> None:
+        self._client = client
+
+    async def read(self, kind: type[Any], uuid: str) -> JsonObject:
+        server_kind, annotation = _ANNOTATIONS[kind]
+        item = await self._client.read(server_kind, uuid, fields=["annotations"])
+        found: JsonObject = msgspec.json.decode(annotations.from_object(item)[annotation])
+        return found
+
+    async def write(self, kind: type[Any], uuid: str, stored: JsonObject) -> None:
+        _, annotation = _ANNOTATIONS[kind]
+        await self._client.set_annotations(uuid, {annotation: msgspec.json.encode(stored).decode()})
+
+
 class ServedJson:
     """Specs of custom resources."""
 
@@ -137,6 +156,10 @@ class ServedJson:
         return found
 
 
+_ANNOTATIONS: dict[type[Any], tuple[str, str]] = {
+    VirtualNetwork: (networks.KIND, annotations.NETWORK),
+    VirtualMachine: (machines.KIND, annotations.MACHINE),
+}
 _TABLES: dict[type[Any], str] = {VirtualNetwork: "networks", VirtualMachine: "machines"}
 _RESOURCES: dict[type[Any], Resource[Document]] = {
     VirtualNetwork: VIRTUAL_NETWORK_DOCUMENTS,
@@ -148,6 +171,8 @@ def stored_json(store: Store, folder: Path) -> StoredJson:
     """The stored JSON of an open store, whose data is below the folder."""
     if isinstance(store, SqliteStore):
         return EmbeddedJson(folder / "store" / "config.db")
+    if isinstance(store, VncStoreOfTest):
+        return AnnotatedJson(store.client)
     assert isinstance(store, ServedStore)
     return ServedJson(store.client)
 

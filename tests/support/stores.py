@@ -13,6 +13,10 @@ from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import GROUP
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import Store
+from contrail_config.vnc.client import VncAccess, VncClient
+from contrail_config.vnc.client import connect as connect_vnc
+from contrail_config.vnc.store import VncStore
+from tests.support.contrail_api.server import ContrailApi
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
 from tests.support.real_apiserver.server import BINARIES
@@ -73,6 +77,36 @@ async def open_on_real_apiserver(folder: Path, clock: FakeClock) -> ServedStore:
     return await open_served(await load_client_config(kubeconfig=str(server.kubeconfig())), clock, AsyncExitStack())
 
 
-STORES: dict[str, StoreFactory] = {"embedded": open_embedded, "kubernetes": open_on_fake_apiserver}
+class VncStoreOfTest(VncStore):
+    """A store that closes its `client` and further `resources` with itself; `client` writes past it."""
+
+    client: VncClient
+    resources: AsyncExitStack
+
+    async def close(self) -> None:
+        await super().close()
+        await self.resources.aclose()
+
+
+_contrail_apis: dict[Path, ContrailApi] = {}
+"""Servers by folder; they keep their objects while stopped."""
+
+
+async def open_on_contrail_api(folder: Path, clock: FakeClock) -> VncStoreOfTest:
+    server = _contrail_apis.setdefault(folder, ContrailApi())
+    resources = AsyncExitStack()
+    await server.start()
+    resources.push_async_callback(server.stop)
+    client = await resources.enter_async_context(connect_vnc(VncAccess((server.url,))))
+    store = await VncStoreOfTest.open(client, cluster="k8s", clock=clock)
+    store.client, store.resources = client, resources
+    return store
+
+
+STORES: dict[str, StoreFactory] = {
+    "embedded": open_embedded,
+    "kubernetes": open_on_fake_apiserver,
+    "vnc": open_on_contrail_api,
+}
 if BINARIES in os.environ:
     STORES["real kubernetes"] = open_on_real_apiserver

@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 CLUSTER: Final = "cluster"
 """Cluster of the object: several may share a server."""
 
 NETWORK: Final = "network"
 """Our whole VirtualNetwork as JSON."""
+
+MANAGER: Final = "manager"
+"""The program that made the object: only what this one left unfinished is deleted."""
+
+OURS: Final = "contrail-multinet"
 
 MACHINE: Final = "machine"
 """Our whole VirtualMachine as JSON, written last: without it, the virtual machine does not exist for our readers."""
@@ -34,3 +41,12 @@ def from_object(item: Mapping[str, Any]) -> dict[str, str]:
     """Returns the annotations of an object; whoever wrote them, values that are no strings are left out."""
     pairs = (item.get("annotations") or {}).get("key_value_pair") or []
     return {pair["key"]: pair["value"] for pair in pairs if isinstance(pair.get("value"), str) and "key" in pair}
+
+
+def json_in(item: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Returns the JSON object in an annotation; empty if there is none."""
+    try:
+        found = msgspec.json.decode(from_object(item).get(key, "{}"))
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}

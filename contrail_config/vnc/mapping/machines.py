@@ -39,6 +39,7 @@ def machine_body(machine: VirtualMachine) -> dict[str, Any]:
         "namespace": machine.namespace,
         "name": machine.pod,
         "k8s_uuid": machine.uuid,
+        annotations.MANAGER: annotations.OURS,
     }
     return {
         "uuid": machine.uuid,

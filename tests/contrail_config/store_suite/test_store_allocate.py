@@ -97,7 +97,7 @@ async def test_a_missing_network_is_not_found(store: Store) -> None:
 )
 async def test_an_allocation_of_several_addresses_is_atomic(store: Store, last: object, error: type[Exception]) -> None:
     large = await store.put_network(make_network("large", "10.1.0.0/28"))
-    tiny = await store.put_network(make_network("tiny", "10.2.0.5/32"))
+    tiny = await store.put_network(make_network("tiny", "10.2.0.0/30"))
     await allocate_one(store, tiny)
     owners = await store.address_owners()
     with pytest.raises(error):

@@ -45,6 +45,7 @@ def test_a_machine_has_the_annotations_that_upstream_reads(machine: VirtualMachi
         "namespace": machine.namespace,
         "name": machine.pod,
         "k8s_uuid": machine.uuid,
+        "manager": "contrail-multinet",
     }
 
 

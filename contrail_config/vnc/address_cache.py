@@ -1,0 +1,117 @@
+"""Cache of our instance-ips, and the pools of free addresses that follow from them."""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from contrail_config.addressing.notation import family_of, parse_address
+from contrail_config.addressing.pool import AddressPool
+from contrail_config.objects import Subnet, VirtualNetwork
+from contrail_config.vnc.mapping.addresses import AddressRecord
+from contrail_config.vnc.mapping.subnets import reserved_addresses
+from contrail_config.vnc.own_writes import OwnWrites
+
+
+class _Pools(NamedTuple):
+    """Pools of a network by family, and the subnets from which they were built."""
+
+    subnets: tuple[Subnet, ...]
+    by_family: dict[int, AddressPool]
+
+
+class AddressCache:
+    """Records by uuid. Pools are built on first use, and then follow each change."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, AddressRecord] = {}
+        self._by_owner: dict[str, dict[str, AddressRecord]] = {}
+        self._by_network: dict[str, dict[str, AddressRecord]] = {}
+        self._own_writes: OwnWrites[AddressRecord] = OwnWrites()
+        self._pools: dict[str, _Pools] = {}
+
+    def __iter__(self) -> Iterator[AddressRecord]:
+        return iter(list(self._records.values()))
+
+    def of_owner(self, owner: str) -> list[AddressRecord]:
+        """Returns the allocated and held addresses of an interface."""
+        return list(self._by_owner.get(owner, {}).values())
+
+    def of_network(self, network_uuid: str) -> list[AddressRecord]:
+        """Returns the allocated and held addresses of a network."""
+        return list(self._by_network.get(network_uuid, {}).values())
+
+    def pool(self, network: VirtualNetwork, *, family: int) -> AddressPool:
+        """Returns the pool of a network and family. Raises ValueError for malformed subnets."""
+        pools = self._pools.get(network.uuid)
+        if pools is None or pools.subnets != network.subnets:
+            pools = self._pools[network.uuid] = self._build(network)
+        return pools.by_family[family]
+
+    def wrote(self, uuid: str, current: AddressRecord | None) -> None:
+        """Applies a write of this process; None is a deletion."""
+        self._own_writes.wrote(uuid, self._records.get(uuid), current)
+        self._apply(uuid, current)
+
+    def saw(self, uuid: str, current: AddressRecord | None) -> None:
+        """Applies an event of the server, unless an own write has replaced what it shows."""
+        if not self._own_writes.is_outdated(uuid, current):
+            self._apply(uuid, current)
+
+    def listed(self, found: Collection[AddressRecord]) -> None:
+        """Applies a list of all records, which may be older than what was written since `reopened`."""
+        uuids = {record.uuid for record in found}
+        for uuid in [uuid for uuid in self._records if uuid not in uuids]:
+            self.saw(uuid, None)
+        for record in found:
+            self.saw(record.uuid, record)
+
+    def reopened(self) -> None:
+        """Notes that a list is requested: it will show all writes so far."""
+        self._own_writes.forget()
+
+    def _apply(self, uuid: str, current: AddressRecord | None) -> None:
+        before = self._records.pop(uuid, None)
+        if before is not None:
+            self._by_owner[before.owner].pop(uuid)
+            if not self._by_owner[before.owner]:
+                del self._by_owner[before.owner]
+            self._by_network[before.network_uuid].pop(uuid)
+        if current is not None:
+            self._records[uuid] = current
+            self._by_owner.setdefault(current.owner, {})[uuid] = current
+            self._by_network.setdefault(current.network_uuid, {})[uuid] = current
+        if before is not None and (current is None or current.address != before.address):
+            self._mark(before, free=True)
+        if current is not None and current != before:
+            self._mark(current)
+
+    def _mark(self, record: AddressRecord, *, free: bool = False) -> None:
+        pools = self._pools.get(record.network_uuid)
+        if pools is None:
+            return
+        pool, address = pools.by_family[record.family], parse_address(record.address, family=record.family)
+        if free:
+            pool.mark_free(address)
+        elif record.held_until is not None:
+            pool.mark_held(address)
+        else:
+            pool.mark_allocated(address)
+
+    def _build(self, network: VirtualNetwork) -> _Pools:
+        subnets = [_without_reserved(subnet) for subnet in network.subnets]
+        pools = _Pools(network.subnets, {family: AddressPool(subnets, family=family) for family in (4, 6)})
+        for record in self.of_network(network.uuid):
+            pool, address = pools.by_family[record.family], parse_address(record.address, family=record.family)
+            pool.mark_allocated(address)
+            if record.held_until is not None:
+                pool.mark_held(address)
+        return pools
+
+
+def _without_reserved(subnet: Subnet) -> Subnet:
+    """Excludes the last address of an IPv6 subnet too, which this server never gives."""
+    if family_of(subnet.cidr) == 4:
+        return subnet
+    _, last = reserved_addresses(subnet)
+    return msgspec.structs.replace(subnet, excluded=(*subnet.excluded, last))

@@ -1,0 +1,260 @@
+"""Allocator: chooses addresses, and claims each by creating an instance-ip with this address.
+
+The server keeps addresses unique, over all its clients: a create without uuid and with an address succeeds once. The
+pools of the cache only choose. What the server refuses is taken by somebody whom the cache does not know: it is left
+out, and the next address is tried.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from contrail_config.addressing.notation import family_of, format_address, parse_address
+from contrail_config.addressing.pool import ALLOCATED, AddressPool
+from contrail_config.errors import AddressUnavailableError, ExhaustedError, NotFoundError
+from contrail_config.objects import InterfaceAddress, VirtualNetwork
+from contrail_config.store import AddressRequest
+from contrail_config.vnc.cache import Cache
+from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.errors import VncAddressTakenError, VncError, VncExhaustedError, VncExistsError
+from contrail_config.vnc.holds import Clock
+from contrail_config.vnc.mapping.addresses import (
+    FIELDS,
+    KIND,
+    AddressClaim,
+    AddressRecord,
+    claim_body,
+    instance_ip_name,
+    read_address,
+)
+from contrail_config.vnc.store_errors import as_store_error
+
+MAX_TAKEN: Final = 64
+"""Addresses that one allocation tries although others have them."""
+
+
+class _Choice(NamedTuple):
+    """The address chosen for a request; `record` if the owner has it already."""
+
+    request: AddressRequest
+    network: VirtualNetwork
+    pool: AddressPool
+    address: int
+    record: AddressRecord | None
+    replaced: AddressRecord | None
+
+    @property
+    def text(self) -> str:
+        return format_address(self.address, family=self.request.family)
+
+
+_Key = tuple[str, str, int]
+"""owner, network, family"""
+
+
+class Allocation(NamedTuple):
+    """What a call allocated: results in the order of the requests, and records that owners had before."""
+
+    addresses: list[InterfaceAddress]
+    replaced: list[AddressRecord]
+
+
+class Allocator:
+    """Allocates for requests, all or none. Callers hold the locks of the owners."""
+
+    def __init__(self, client: VncClient, cache: Cache, cluster: str, clock: Clock) -> None:
+        self._client = client
+        self._cache = cache
+        self._cluster = cluster
+        self._clock = clock
+
+    async def allocate(self, requests: Sequence[AddressRequest]) -> Allocation:
+        """Raises NotFoundError, AddressUnavailableError or ExhaustedError."""
+        for _ in range(MAX_TAKEN):
+            results, choices = self._choose(requests)
+            if await self._claim([choice for choice in choices if choice.record is None]):
+                replaced = [choice.replaced for choice in choices if choice.replaced is not None]
+                return Allocation([_shown(choice) for choice in results], replaced)
+        network = self._network(requests[0].network_uuid)
+        raise ExhaustedError(network.name, requests[0].family, next_free_in=None)
+
+    def _choose(self, requests: Sequence[AddressRequest]) -> tuple[list[_Choice], list[_Choice]]:
+        """Returns the choice for each request, and all choices, marked as allocated; marks none if a request fails."""
+        choices: dict[_Key, _Choice] = {}
+        try:
+            results = [self._chosen(request, choices) for request in requests]
+        except Exception:
+            _unmark(choices.values())
+            raise
+        return results, list(choices.values())
+
+    def _chosen(self, request: AddressRequest, choices: dict[_Key, _Choice]) -> _Choice:
+        if request.reserved_in is not None:
+            address = self._reserved(request, choices).text
+            request = msgspec.structs.replace(request, address=address, reserved_in=None)
+        key = (request.owner, request.network_uuid, request.family)
+        if key in choices and request.address in (None, choices[key].text):
+            return choices[key]
+        choice = choices[key] = self._select(request)
+        if choice.record is None:
+            choice.pool.mark_allocated(choice.address)
+        return choice
+
+    def _reserved(self, request: AddressRequest, choices: dict[_Key, _Choice]) -> _Choice:
+        reservation = msgspec.structs.replace(request, network_uuid=request.reserved_in, reserved_in=None)
+        try:
+            return self._chosen(reservation, choices)
+        except (AddressUnavailableError, ExhaustedError) as error:
+            raise error.of_network(self._network(request.network_uuid).name) from error
+
+    def _select(self, request: AddressRequest) -> _Choice:
+        network = self._network(request.network_uuid)
+        pool = self._cache.addresses.pool(network, family=request.family)
+        had = self._allocated(request)
+        if had is not None and request.address in (None, had.address):
+            address = parse_address(had.address, family=request.family)
+            return _Choice(request, network, pool, address, had, None)
+        if request.address is not None:
+            address = self._requested(request, request.address, network, pool, had)
+            same = had is not None and parse_address(had.address, family=request.family) == address
+            return _Choice(request, network, pool, address, had if same else None, None if same else had)
+        chosen = pool.next_free()
+        if chosen is None:
+            raise ExhaustedError(network.name, request.family, next_free_in=self._next_free_in(request))
+        return _Choice(request, network, pool, chosen, None, None)
+
+    def _requested(
+        self,
+        request: AddressRequest,
+        requested: str,
+        network: VirtualNetwork,
+        pool: AddressPool,
+        had: AddressRecord | None,
+    ) -> int:
+        try:
+            address = parse_address(requested, family=request.family)
+        except ValueError as error:
+            problem = f"it is not an IPv{request.family} address"
+            raise AddressUnavailableError(requested, network.name, problem) from error
+        if had is not None and parse_address(had.address, family=request.family) == address:
+            return address
+        reason = pool.unavailable_reason(address)
+        if reason is not None:
+            free_in = self._free_in(request.network_uuid, format_address(address, family=request.family))
+            raise AddressUnavailableError(requested, network.name, reason, free_in=free_in)
+        return address
+
+    async def _claim(self, choices: Sequence[_Choice]) -> bool:
+        """Creates the instance-ips; returns False, having created none, if others have one of the addresses."""
+        outcomes = await asyncio.gather(*(self._create(choice) for choice in choices), return_exceptions=True)
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if not failures:
+            return True
+        await self._undo([outcome for outcome in outcomes if isinstance(outcome, AddressRecord)])
+        _unmark([choice for choice, outcome in zip(choices, outcomes, strict=True) if not _is_taken(outcome)])
+        for choice, outcome in zip(choices, outcomes, strict=True):
+            if _is_taken(outcome) and choice.request.address is not None:
+                _unmark([choice])
+                raise AddressUnavailableError(choice.text, choice.network.name, ALLOCATED)
+        other = next((failure for failure in failures if not _is_taken(failure)), None)
+        if other is not None:
+            raise other
+        return False
+
+    async def _create(self, choice: _Choice) -> AddressRecord:
+        claim = AddressClaim(
+            choice.network.uuid,
+            choice.network.fq_name,
+            choice.text,
+            choice.request.owner,
+            self._generation(choice.request),
+        )
+        try:
+            uuid = await self._client.create(KIND, claim_body(claim, self._cluster))
+        except VncExistsError:
+            return await self._adopt(claim)
+        except (VncAddressTakenError, VncExhaustedError):
+            raise
+        except VncError:
+            with as_store_error(f"network {choice.network.name}: address {choice.text}"):
+                raise
+        record = AddressRecord(uuid, claim.name, claim.network_uuid, claim.address, claim.owner)
+        self._cache.addresses.wrote(uuid, record)
+        return record
+
+    async def _adopt(self, claim: AddressClaim) -> AddressRecord:
+        """Returns the record of an instance-ip that was created under this name, by a lost request or by others."""
+        with as_store_error(f"instance-ip {claim.name}"):
+            uuid = await self._client.find_uuid(KIND, [claim.name])
+            record = read_address(await self._client.read(KIND, uuid, fields=FIELDS), self._cluster)
+        if record is None or record.address != claim.address or record.held_until is not None:
+            raise AddressUnavailableError(claim.address, claim.network_uuid, f"{claim.name} is another manager's")
+        self._cache.addresses.wrote(uuid, record)
+        return record
+
+    async def _undo(self, records: Sequence[AddressRecord]) -> None:
+        for record in records:
+            with as_store_error(f"address {record.address}"):
+                await self._client.delete(KIND, record.uuid)
+            self._cache.addresses.wrote(record.uuid, None)
+
+    def _network(self, uuid: str) -> VirtualNetwork:
+        network = self._cache.networks.get(uuid)
+        if network is None:
+            raise NotFoundError(f"network {uuid}: not found")
+        return network
+
+    def _allocated(self, request: AddressRequest) -> AddressRecord | None:
+        return next(
+            (
+                record
+                for record in self._cache.addresses.of_owner(request.owner)
+                if record.network_uuid == request.network_uuid
+                and record.family == request.family
+                and record.held_until is None
+            ),
+            None,
+        )
+
+    def _generation(self, request: AddressRequest) -> int:
+        names = {record.name for record in self._cache.addresses.of_owner(request.owner)}
+        generation = 1
+        while instance_ip_name(request.owner, request.network_uuid, request.family, generation) in names:
+            generation += 1
+        return generation
+
+    def _next_free_in(self, request: AddressRequest) -> float | None:
+        ends = [
+            record.held_until
+            for record in self._cache.addresses.of_network(request.network_uuid)
+            if record.held_until is not None and record.family == request.family
+        ]
+        return max(0.0, min(ends) - self._clock()) if ends else None
+
+    def _free_in(self, network_uuid: str, address: str) -> float | None:
+        for record in self._cache.addresses.of_network(network_uuid):
+            if record.address == address and record.held_until is not None:
+                return max(0.0, record.held_until - self._clock())
+        return None
+
+
+def _unmark(choices: Iterable[_Choice]) -> None:
+    for choice in choices:
+        if choice.record is None:
+            choice.pool.mark_free(choice.address)
+
+
+def _is_taken(outcome: object) -> bool:
+    return isinstance(outcome, VncAddressTakenError | VncExhaustedError)
+
+
+def _shown(choice: _Choice) -> InterfaceAddress:
+    bounds = choice.pool.bounds(choice.address)
+    return InterfaceAddress(
+        address=choice.text,
+        prefix_length=bounds.prefix_length,
+        gateway=bounds.gateway,
+        dns=tuple(server for server in choice.network.dns if family_of(server) == choice.request.family),
+    )

@@ -1,0 +1,84 @@
+"""Cache of one cluster's objects on the server: networks, virtual machines and addresses."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from contrail_config.objects import VirtualMachine, VirtualNetwork
+from contrail_config.vnc.address_cache import AddressCache
+from contrail_config.vnc.cached_objects import CachedObjects
+from contrail_config.vnc.mapping import addresses, machines, networks
+
+log = logging.getLogger(__name__)
+
+FIELDS: Mapping[str, Sequence[str]] = {
+    networks.KIND: networks.FIELDS,
+    addresses.KIND: addresses.FIELDS,
+    machines.KIND: machines.FIELDS,
+}
+"""Types that are followed, in this order, and their fields."""
+
+S = TypeVar("S")
+
+
+class Cache:
+    """What the server has of `cluster`. Objects that cannot be read are skipped, and logged."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self.networks: CachedObjects[VirtualNetwork] = CachedObjects()
+        self.machines: CachedObjects[VirtualMachine] = CachedObjects()
+        self.addresses = AddressCache()
+
+    def reopened(self) -> None:
+        """Notes that all objects are requested."""
+        self.networks.reopened()
+        self.machines.reopened()
+        self.addresses.reopened()
+
+    def listed(self, kind: str, items: Sequence[Mapping[str, Any]]) -> None:
+        """Applies all objects of a type."""
+        if kind == networks.KIND:
+            self.networks.listed(self._found(items, self._network))
+        elif kind == machines.KIND:
+            self.machines.listed(self._found(items, self._machine))
+        elif kind == addresses.KIND:
+            self.addresses.listed(list(self._found(items, self._address).values()))
+
+    def changed(self, kind: str, item: Mapping[str, Any]) -> None:
+        """Applies one object as it is now."""
+        if kind == networks.KIND:
+            self.networks.saw(item["uuid"], self._network(item))
+        elif kind == machines.KIND:
+            self.machines.saw(item["uuid"], self._machine(item))
+        elif kind == addresses.KIND:
+            self.addresses.saw(item["uuid"], self._address(item))
+
+    def deleted(self, kind: str, uuid: str) -> None:
+        """Applies a deletion, also of what is not there."""
+        if kind == networks.KIND:
+            self.networks.saw(uuid, None)
+        elif kind == machines.KIND:
+            self.machines.saw(uuid, None)
+        elif kind == addresses.KIND:
+            self.addresses.saw(uuid, None)
+
+    def _found(self, items: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], S | None]) -> dict[str, S]:
+        read_items = {item["uuid"]: read(item) for item in items}
+        return {uuid: found for uuid, found in read_items.items() if found is not None}
+
+    def _network(self, item: Mapping[str, Any]) -> VirtualNetwork | None:
+        return self._read(networks.read_network, item)
+
+    def _machine(self, item: Mapping[str, Any]) -> VirtualMachine | None:
+        return self._read(machines.read_machine, item)
+
+    def _address(self, item: Mapping[str, Any]) -> addresses.AddressRecord | None:
+        return self._read(addresses.read_address, item)
+
+    def _read(self, read: Callable[[Mapping[str, Any], str], S | None], item: Mapping[str, Any]) -> S | None:
+        try:
+            return read(item, self._cluster)
+        except ValueError as error:
+            log.error("%s: skipped", error)  # noqa: TRY400 - the message says what is wrong and where
+            return None

@@ -1,0 +1,109 @@
+"""Cache of the config objects of one kind, and the watchers that follow it.
+
+It holds what the server shows and what this process wrote, and tells watchers each difference once.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Generic, NamedTuple, TypeVar
+
+from contrail_config.objects import VirtualMachine, VirtualNetwork
+from contrail_config.store import Change, ChangeType, WatchStart
+from contrail_config.vnc.own_writes import OwnWrites
+from contrail_config.vnc.watcher import Watcher
+
+T = TypeVar("T", VirtualMachine, VirtualNetwork)
+
+
+class _Subscription(NamedTuple, Generic[T]):
+    """A watcher, and which objects it sees."""
+
+    watcher: Watcher[T]
+    sees: Callable[[T], bool]
+
+
+class CachedObjects(Generic[T]):
+    """Config objects by uuid."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, T] = {}
+        self._by_name: dict[str, dict[str, T]] = {}
+        self._own_writes: OwnWrites[T] = OwnWrites()
+        self._subscriptions: list[_Subscription[T]] = []
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(list(self._objects.values()))
+
+    def get(self, uuid: str) -> T | None:
+        """Returns an object; None if there is none."""
+        return self._objects.get(uuid)
+
+    def named(self, name: str) -> list[T]:
+        """Returns the objects of a name: more than one if two managers wrote at the same time."""
+        return list(self._by_name.get(name, {}).values())
+
+    def wrote(self, uuid: str, current: T | None) -> None:
+        """Applies a write of this process; None is a deletion."""
+        self._own_writes.wrote(uuid, self.get(uuid), current)
+        self._apply(uuid, current)
+
+    def saw(self, uuid: str, current: T | None) -> None:
+        """Applies an event of the server, unless an own write has replaced what it shows."""
+        if not self._own_writes.is_outdated(uuid, current):
+            self._apply(uuid, current)
+
+    def listed(self, found: Mapping[str, T]) -> None:
+        """Applies a list of all objects, which may be older than what was written since `reopened`."""
+        for uuid in [uuid for uuid in self._objects if uuid not in found]:
+            self.saw(uuid, None)
+        for uuid, current in found.items():
+            self.saw(uuid, current)
+
+    def reopened(self) -> None:
+        """Notes that a list is requested: it will show all writes so far."""
+        self._own_writes.forget()
+
+    @asynccontextmanager
+    async def watch(self, *, start: WatchStart, sees: Callable[[T], bool]) -> AsyncIterator[AsyncIterator[Change[T]]]:
+        """Yields the changes of the objects that `sees` selects, until the context is left."""
+        initial: list[Change[T]] = []
+        if start is WatchStart.LIST:
+            initial = [Change(ChangeType.ADDED, item) for item in self if sees(item)]
+            initial.append(Change(ChangeType.SYNCED, None))
+        subscription = _Subscription(Watcher(initial), sees)
+        self._subscriptions.append(subscription)
+        try:
+            yield subscription.watcher
+        finally:
+            subscription.watcher.abort()
+            self._subscriptions = [each for each in self._subscriptions if each is not subscription]
+
+    def end(self) -> None:
+        """Ends all watches after the changes so far."""
+        for subscription in self._subscriptions:
+            subscription.watcher.end()
+
+    def _apply(self, uuid: str, current: T | None) -> None:
+        before = self.get(uuid)
+        if before is not None:
+            del self._objects[uuid]
+            self._by_name[before.name].pop(uuid)
+            if not self._by_name[before.name]:
+                del self._by_name[before.name]
+        if current is not None:
+            self._objects[uuid] = current
+            self._by_name.setdefault(current.name, {})[uuid] = current
+        if before != current:
+            for subscription in self._subscriptions:
+                _report(subscription, before, current)
+
+
+def _report(subscription: _Subscription[T], before: T | None, after: T | None) -> None:
+    seen = before if before is not None and subscription.sees(before) else None
+    now = after if after is not None and subscription.sees(after) else None
+    if seen == now:
+        return
+    if now is None:
+        subscription.watcher.push(Change(ChangeType.DELETED, seen))
+    else:
+        subscription.watcher.push(Change(ChangeType.ADDED if seen is None else ChangeType.MODIFIED, now))

@@ -1,0 +1,148 @@
+"""Writes of virtual machines: the order in which nobody acts on half a pod.
+
+Creation: the virtual machine without its commit marker, its interfaces, their addresses, the reference from the virtual
+router, which has the vrouter agent receive all of them, and last the marker. Each step can be repeated, so the same
+write after a kill continues where the first one ended. Deletion is the reverse: without marker first.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Final
+
+from contrail_config.errors import ConflictError
+from contrail_config.objects import VirtualMachine, VirtualMachineInterface
+from contrail_config.vnc.cache import Cache
+from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.errors import VncExistsError, VncNotFoundError
+from contrail_config.vnc.holds import Clock
+from contrail_config.vnc.mapping import addresses, annotations, machines
+from contrail_config.vnc.network_writer import NetworkWriter
+from contrail_config.vnc.reference import Reference
+from contrail_config.vnc.store_errors import as_store_error
+from contrail_config.vnc.virtual_routers import VirtualRouters
+
+_LEFTOVER_FIELDS: Final = ("annotations", "virtual_machine_interface_back_refs", "virtual_router_back_refs")
+
+
+class MachineWriter:
+    """Writes virtual machines of one cluster. Callers hold the locks of uuid and name."""
+
+    def __init__(self, client: VncClient, cache: Cache, networks: NetworkWriter, clock: Clock) -> None:
+        self._client = client
+        self._cache = cache
+        self._networks = networks
+        self._clock = clock
+        self._routers = VirtualRouters(client)
+
+    async def put(self, machine: VirtualMachine) -> None:
+        """Creates or replaces a virtual machine. Raises ConflictError, with its holder, if another has the name."""
+        old = self._cache.machines.get(machine.uuid)
+        if old == machine:
+            return
+        if old is not None and old.name != machine.name:
+            raise ConflictError(f"virtual machine {machine.name}: already exists as {old.name}, and cannot be renamed")
+        with as_store_error(f"virtual machine {machine.name}"):
+            await self._create(machine)
+            if old is None or (old.interfaces, old.node) != (machine.interfaces, machine.node):
+                await self._connect(machine, old)
+            await self._commit(machine)
+
+    async def delete(self, machine: VirtualMachine, *, until: float) -> None:
+        """Deletes a virtual machine for our readers; `until` is when the holds of its addresses end."""
+        with as_store_error(f"virtual machine {machine.name}"), contextlib.suppress(VncNotFoundError):
+            deleting = {annotations.DELETING: f"{until:.3f}"}
+            await self._client.set_annotations(machine.uuid, deleting, removed=[annotations.MACHINE])
+        self._cache.machines.wrote(machine.uuid, None)
+
+    async def disconnect(self, machine: VirtualMachine) -> None:
+        """Removes the reference from the virtual router: the vrouter agent forgets the pod."""
+        with as_store_error(f"virtual machine {machine.name}"):
+            await self._routers.unlink(machine.node, machines.machine_reference(machine))
+
+    async def remove(self, machine: VirtualMachine) -> None:
+        """Deletes interfaces and virtual machine, whose addresses are unlinked."""
+        with as_store_error(f"virtual machine {machine.name}"):
+            await self._delete_interfaces(machine.interfaces)
+            await self._client.delete(machines.KIND, machine.uuid)
+
+    async def remove_leftover(self, uuid: str) -> None:
+        """Deletes what a killed writer left of a virtual machine; its addresses have been released."""
+        item = await self._client.read(machines.KIND, uuid, fields=_LEFTOVER_FIELDS)
+        target = Reference(machines.KIND, uuid, tuple(item["fq_name"]))
+        for router in item.get("virtual_router_back_refs", ()):
+            await self._client.remove_reference("virtual-router", router["uuid"], target)
+        interfaces = [reference["uuid"] for reference in item.get("virtual_machine_interface_back_refs", ())]
+        for linked in await self._client.list_referring(addresses.KIND, interfaces, fields=addresses.FIELDS):
+            await self._client.update(addresses.KIND, linked["uuid"], {"virtual_machine_interface_refs": []})
+        for interface in interfaces:
+            await self._client.delete(machines.INTERFACE, interface)
+        await self._client.delete(machines.KIND, uuid)
+
+    async def _create(self, machine: VirtualMachine) -> None:
+        if self._cache.machines.get(machine.uuid) is not None:
+            return
+        try:
+            await self._client.create(machines.KIND, machines.machine_body(machine))
+        except VncExistsError:
+            found = await self._client.find_uuid(machines.KIND, [machine.name])
+            if found != machine.uuid:
+                problem = f"virtual machine {machine.name}: already exists with uuid {found}"
+                raise ConflictError(problem, holder=found) from None
+
+    async def _connect(self, machine: VirtualMachine, old: VirtualMachine | None) -> None:
+        """Writes interfaces and references. The vrouter agent does not see the virtual machine while they change."""
+        target = machines.machine_reference(machine)
+        if old is not None:
+            await self._routers.unlink(old.node, target)
+            kept = {interface.uuid: interface for interface in machine.interfaces}
+            await self._delete_interfaces([each for each in old.interfaces if kept.get(each.uuid) != each])
+        before = set(old.interfaces) if old is not None else set()
+        await self._create_interfaces(machine, before)
+        await asyncio.gather(*(self._link_addresses(interface) for interface in machine.interfaces))
+        if machine.interfaces:
+            await self._routers.link(machine.node, target)
+
+    async def _create_interfaces(self, machine: VirtualMachine, existing: set[VirtualMachineInterface]) -> None:
+        """Creates what a vrouter can serve: interfaces whose network exists."""
+        bodies = [
+            body
+            for interface, body in zip(machine.interfaces, machines.interface_bodies(machine), strict=True)
+            if interface not in existing and self._cache.networks.get(interface.network_uuid) is not None
+        ]
+        if bodies:
+            await self._networks.ensure_project((machines.DOMAIN, machine.project))
+            await asyncio.gather(*(self._create_interface(body) for body in bodies))
+
+    async def _create_interface(self, body: dict[str, object]) -> None:
+        with contextlib.suppress(VncExistsError):  # by the same write, before a kill or a lost answer
+            await self._client.create(machines.INTERFACE, body)
+
+    async def _link_addresses(self, interface: VirtualMachineInterface) -> None:
+        if self._cache.networks.get(interface.network_uuid) is None:
+            return
+        target = Reference(machines.INTERFACE, interface.uuid, ())
+        for record in self._cache.addresses.of_owner(interface.uuid):
+            if record.held_until is None and record.network_uuid == interface.network_uuid:
+                await self._client.add_reference(addresses.KIND, record.uuid, target)
+
+    async def _delete_interfaces(self, interfaces: Sequence[VirtualMachineInterface]) -> None:
+        await asyncio.gather(*(self._delete_interface(interface) for interface in interfaces))
+
+    async def _delete_interface(self, interface: VirtualMachineInterface) -> None:
+        target = Reference(machines.INTERFACE, interface.uuid, ())
+        for record in self._cache.addresses.of_owner(interface.uuid):
+            if record.held_until is None:
+                with contextlib.suppress(VncNotFoundError):
+                    await self._client.remove_reference(addresses.KIND, record.uuid, target)
+        await self._client.delete(machines.INTERFACE, interface.uuid)
+
+    async def _commit(self, machine: VirtualMachine) -> None:
+        stored = {}
+        if self._cache.machines.get(machine.uuid) is not None:
+            # read again: a newer release may have added fields since the cache was told
+            item = await self._client.read(machines.KIND, machine.uuid, fields=machines.FIELDS)
+            stored = annotations.json_in(item, annotations.MACHINE)
+        marker = machines.machine_annotation(machine, stored)
+        await self._client.set_annotations(machine.uuid, {annotations.MACHINE: marker}, removed=[annotations.DELETING])
+        self._cache.machines.wrote(machine.uuid, machine)

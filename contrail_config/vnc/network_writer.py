@@ -1,0 +1,163 @@
+"""Writes of networks: project, IPAM and network on the server.
+
+Project and IPAM are made where they are missing, and never altered. A network with held addresses cannot be deleted on
+the server: it loses the annotation that makes it ours, so nobody sees it, and goes with its last hold.
+"""
+
+import contextlib
+from typing import Any, Final
+
+import msgspec
+
+from contrail_config.addressing.notation import parse_address
+from contrail_config.addressing.pool import AddressPool
+from contrail_config.errors import ConflictError, InUseError, StoreError
+from contrail_config.objects import VirtualNetwork
+from contrail_config.vnc.cache import Cache
+from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.errors import VncExistsError, VncInUseError, VncNotFoundError
+from contrail_config.vnc.mapping import addresses, annotations, networks
+from contrail_config.vnc.mapping.subnets import subnet_problem
+from contrail_config.vnc.store_errors import as_store_error
+
+_HIDDEN: Final = "deleted"
+"""Annotation of a network that is deleted for our readers, while addresses of it are held."""
+
+
+class NetworkWriter:
+    """Creates, changes and deletes networks of one cluster."""
+
+    def __init__(self, client: VncClient, cache: Cache, cluster: str) -> None:
+        self._client = client
+        self._cache = cache
+        self._cluster = cluster
+        self._projects: set[tuple[str, ...]] = set()
+
+    async def put(self, network: VirtualNetwork) -> VirtualNetwork:
+        """Creates or replaces a network and returns it with its vni. Raises StoreError."""
+        old = self._cache.networks.get(network.uuid)
+        self._check_name(network, old)
+        self._check_subnets(network)
+        if old is not None and msgspec.structs.replace(network, vni=old.vni) == old:
+            return old
+        with as_store_error(f"network {network.name}"):
+            if old is None:
+                await self.ensure_project(network.fq_name[:2])
+                await self._create(network)
+            else:
+                await self._change(network, old)
+            return await self._read_back(network)
+
+    async def delete(self, uuid: str) -> None:
+        """Deletes a network, or hides it while addresses are held. Raises InUseError while one is allocated."""
+        network = self._cache.networks.get(uuid)
+        if network is None:
+            return
+        records = self._cache.addresses.of_network(uuid)
+        if any(record.held_until is None for record in records):
+            raise InUseError(f"network {network.name}: still in use: interfaces have addresses in it")
+        with as_store_error(f"network {network.name}"):
+            if records:
+                with contextlib.suppress(VncNotFoundError):
+                    await self._client.set_annotations(uuid, {_HIDDEN: "true"}, removed=[annotations.NETWORK])
+            else:
+                await self._delete(network)
+        self._cache.networks.wrote(uuid, None)
+
+    async def delete_hidden(self, uuid: str) -> None:
+        """Deletes a hidden network whose last hold has ended; no effect on any other network."""
+        if self._cache.networks.get(uuid) is not None or self._cache.addresses.of_network(uuid):
+            return
+        with as_store_error(f"network {uuid}"), contextlib.suppress(VncNotFoundError, VncInUseError):
+            found = await self._client.read(networks.KIND, uuid, fields=["annotations", "network_ipam_refs"])
+            if _HIDDEN in annotations.from_object(found):
+                await self._client.delete(networks.KIND, uuid)
+                for link in found.get("network_ipam_refs", ()):
+                    await self._client.delete(networks.IPAM, link["uuid"])
+
+    async def ensure_project(self, fq_name: tuple[str, ...]) -> None:
+        """Creates a project if it is missing."""
+        if fq_name not in self._projects:
+            with contextlib.suppress(VncExistsError):
+                await self._client.create(networks.PROJECT, {"fq_name": list(fq_name), "parent_type": "domain"})
+            self._projects.add(fq_name)
+
+    async def _create(self, network: VirtualNetwork) -> None:
+        with contextlib.suppress(VncExistsError):
+            await self._client.create(networks.IPAM, networks.ipam_body(network))
+        try:
+            await self._client.create(networks.KIND, networks.network_body(network, self._cluster))
+        except VncExistsError:
+            # ours, hidden or from a lost answer; or another one has the name
+            found = await self._client.find_uuid(networks.KIND, network.fq_name)
+            if found != network.uuid:
+                raise ConflictError(f"network {network.name}: already exists with uuid {found}") from None
+            await self._replace(network, subnets_changed=True)
+
+    async def _change(self, network: VirtualNetwork, old: VirtualNetwork) -> None:
+        await self._replace(network, subnets_changed=network.subnets != old.subnets)
+
+    async def _replace(self, network: VirtualNetwork, *, subnets_changed: bool) -> None:
+        changes: dict[str, Any] = networks.properties(network)
+        if subnets_changed:
+            await self._free_outside(network)
+            changes["network_ipam_refs"] = networks.ipam_links(network)
+        await self._client.update(networks.KIND, network.uuid, changes)
+        # read again: a newer release may have added fields since the cache was told
+        item = await self._client.read(networks.KIND, network.uuid, fields=["annotations"])
+        annotation = networks.network_annotation(network, annotations.json_in(item, annotations.NETWORK))
+        pairs = {annotations.CLUSTER: self._cluster, annotations.NETWORK: annotation}
+        await self._client.set_annotations(network.uuid, pairs, removed=[_HIDDEN])
+
+    async def _free_outside(self, network: VirtualNetwork) -> None:
+        """Frees held addresses in subnets that the network loses: nobody can be given them any more."""
+        pools = {family: AddressPool(network.subnets, family=family) for family in (4, 6)}
+        for record in self._cache.addresses.of_network(network.uuid):
+            address = parse_address(record.address, family=record.family)
+            if record.held_until is not None and not pools[record.family].contains(address):
+                await self._client.delete(addresses.KIND, record.uuid)
+                self._cache.addresses.wrote(record.uuid, None)
+
+    async def _read_back(self, network: VirtualNetwork) -> VirtualNetwork:
+        item = await self._client.read(networks.KIND, network.uuid, fields=networks.FIELDS)
+        stored = networks.read_network(item, self._cluster)
+        if stored is None:
+            raise ConflictError(f"network {network.name}: deleted by others while it was written")
+        self._cache.networks.wrote(network.uuid, stored)
+        return stored
+
+    async def _delete(self, network: VirtualNetwork) -> None:
+        await self._client.delete(networks.KIND, network.uuid)
+        with contextlib.suppress(VncNotFoundError, VncInUseError):  # shared with a network of others
+            ipam = await self._client.find_uuid(networks.IPAM, networks.ipam_name(network))
+            await self._client.delete(networks.IPAM, ipam)
+
+    def _check_name(self, network: VirtualNetwork, old: VirtualNetwork | None) -> None:
+        if old is not None and old.fq_name != network.fq_name:
+            raise ConflictError(f"network {network.name}: already exists as {old.name}, and cannot be renamed")
+        for other in self._cache.networks.named(network.name):
+            if other.uuid != network.uuid:
+                raise ConflictError(f"network {network.name}: already exists with uuid {other.uuid}")
+
+    def _check_subnets(self, network: VirtualNetwork) -> None:
+        try:
+            pools = {family: AddressPool(network.subnets, family=family) for family in (4, 6)}
+            problems = [problem for subnet in network.subnets if (problem := subnet_problem(subnet))]
+        except ValueError as error:
+            raise StoreError(f"network {network.name}: invalid subnets: {error}") from error
+        if problems:
+            raise StoreError(f"network {network.name}: invalid subnets: {problems[0]}")
+        for record in self._cache.addresses.of_network(network.uuid):
+            if record.held_until is None:
+                _check_allocated(network, pools[record.family], record.address, family=record.family)
+
+
+def _check_allocated(network: VirtualNetwork, pool: AddressPool, address: str, *, family: int) -> None:
+    """Raises ConflictError if an allocated address would be in no subnet, or equal the gateway of its subnet."""
+    try:
+        bounds = pool.bounds(parse_address(address, family=family))
+    except ValueError as error:
+        problem = f"cannot remove the subnet of {address}: the address is allocated"
+        raise ConflictError(f"network {network.name}: {problem}") from error
+    if bounds.gateway == address:
+        raise ConflictError(f"network {network.name}: gateway {address} is already allocated to an interface")

@@ -1,0 +1,194 @@
+"""Store on a Contrail API server, whose objects reach vrouter agents.
+
+Reads are answered from a cache, which a watch keeps up to date and to which own writes are applied at once. The server
+has no compare-and-swap and no transactions: see `mapping` and `machine_writer` for how each operation stays atomic for
+its readers, `allocator` for how addresses stay unique.
+"""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Self
+
+from contrail_config.errors import ConflictError, NotFoundError
+from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
+from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, WatchStart
+from contrail_config.vnc.allocator import Allocator
+from contrail_config.vnc.cache import Cache
+from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.follower import Follower
+from contrail_config.vnc.holds import Clock, Holds
+from contrail_config.vnc.keyed_locks import KeyedLocks
+from contrail_config.vnc.leftovers import Leftovers
+from contrail_config.vnc.machine_writer import MachineWriter
+from contrail_config.vnc.network_writer import NetworkWriter
+
+
+class VncStore:
+    """`Store` of one cluster. Created by `open`."""
+
+    def __init__(self, client: VncClient, cluster: str, clock: Clock) -> None:
+        self._cache = Cache(cluster)
+        self._clock = clock
+        self._locks = KeyedLocks()
+        self._follower = Follower(client, self._cache)
+        self._networks = NetworkWriter(client, self._cache, cluster)
+        self._machines = MachineWriter(client, self._cache, self._networks, clock)
+        self._allocator = Allocator(client, self._cache, cluster, clock)
+        self._holds = Holds(client, self._cache, cluster, clock)
+        self._leftovers = Leftovers(client, self._cache, self._machines, cluster)
+
+    @classmethod
+    async def open(cls, client: VncClient, *, cluster: str, clock: Clock = time.time) -> Self:
+        """Returns a store that has read the cluster's objects. Raises StoreUnavailableError."""
+        store = cls(client, cluster, clock)
+        await store._follower.start()
+        return store
+
+    async def put_network(self, network: VirtualNetwork) -> VirtualNetwork:
+        """Creates or replaces the network of this uuid and returns it as stored, with its vni."""
+        async with self._locks.held([network.uuid, network.name]):
+            return await self._networks.put(network)
+
+    async def delete_network(self, uuid: str) -> None:
+        """Deletes a network. Idempotent. Raises InUseError while an address is allocated."""
+        async with self._locks.held([uuid]):
+            await self._networks.delete(uuid)
+
+    async def networks(self) -> list[VirtualNetwork]:
+        """All networks, sorted by name."""
+        return sorted(self._cache.networks, key=lambda network: network.name)
+
+    async def put_virtual_machine(self, virtual_machine: VirtualMachine) -> None:
+        """Creates or replaces the virtual machine of this uuid. Raises ConflictError if another one has the name."""
+        async with self._locks.held([virtual_machine.uuid, virtual_machine.name]):
+            for other in self._namesakes(virtual_machine):
+                if not other.is_pending:
+                    problem = f"virtual machine {other.name}: already exists with uuid {other.uuid}"
+                    raise ConflictError(problem, holder=other.uuid)
+                await self._remove(other, hold=0.0)
+            await self._machines.put(virtual_machine)
+
+    async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
+        """Deletes a virtual machine, releases its addresses and holds them for `hold` seconds. Idempotent."""
+        async with self._locks.held([uuid]):
+            machine = self._cache.machines.get(uuid)
+            if machine is not None:
+                await self._delete_retired(await self._remove(machine, hold=hold))
+
+    async def put_pending(self, virtual_machine: VirtualMachine) -> None:
+        """Creates or replaces the pending virtual machine of this uuid, unless one with interfaces is there."""
+        async with self._locks.held([virtual_machine.uuid, virtual_machine.name]):
+            old = self._cache.machines.get(virtual_machine.uuid)
+            others = [*self._namesakes(virtual_machine), *([old] if old is not None else [])]
+            if all(other.is_pending for other in others):
+                for other in self._namesakes(virtual_machine):
+                    await self._remove(other, hold=0.0)
+                await self._machines.put(virtual_machine)
+
+    async def delete_pending(self, virtual_machine: VirtualMachine) -> None:
+        """Deletes the virtual machine of this uuid if it is pending. Idempotent."""
+        async with self._locks.held([virtual_machine.uuid]):
+            found = self._cache.machines.get(virtual_machine.uuid)
+            if found is not None and found.is_pending:
+                await self._remove(found, hold=0.0)
+
+    async def virtual_machine(self, uuid: str) -> VirtualMachine:
+        """The virtual machine of this uuid. Raises NotFoundError, also if it is pending."""
+        found = self._cache.machines.get(uuid)
+        if found is None or found.is_pending:
+            raise NotFoundError(f"virtual machine {uuid}: not found")
+        return found
+
+    async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
+        """All virtual machines (of one node) that are not pending, sorted by name."""
+        found = [each for each in self._cache.machines if not each.is_pending and node in (None, each.node)]
+        return sorted(found, key=lambda machine: machine.name)
+
+    async def recover_virtual_machines(self) -> list[VirtualMachine]:
+        """All, also pending ones, after finishing what a killed writer left unfinished."""
+        await self._leftovers.finish()
+        return sorted(self._cache.machines, key=lambda machine: machine.name)
+
+    async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
+        """Allocates one address for each request and returns them in the same order: all or none."""
+        async with self._locks.held([request.owner for request in requests]):
+            await self._expire()
+            allocation = await self._allocator.allocate(requests)
+            await self._holds.hold(allocation.replaced, hold=DEFAULT_HOLD)
+        return allocation.addresses
+
+    async def release(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
+        """Releases all addresses of these owners. Shortens the holds of those released before, never extends them."""
+        async with self._locks.held(owners):
+            released = await self._holds.release(owners, hold=hold)
+        await self._delete_retired(released)
+
+    async def shorten_holds(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
+        """Shortens the holds of addresses that these owners released. Allocated addresses stay."""
+        async with self._locks.held(owners):
+            await self._holds.shorten(owners, hold=hold)
+
+    async def address_owners(self) -> set[str]:
+        """Uuids of all interfaces that have addresses."""
+        return {record.owner for record in self._cache.addresses if record.held_until is None}
+
+    async def held_owners(self) -> dict[str, HeldAddress]:
+        """By interface uuid, for interfaces that have no address but still a held one."""
+        allocated = await self.address_owners()
+        held = [record for record in self._holds.held() if record.owner not in allocated]
+        return {record.owner: HeldAddress(record.network_uuid, None) for record in held}
+
+    async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
+        """None is lost: the server keeps each address as an object of its own."""
+        return []
+
+    async def has_addresses(self, network_uuid: str) -> bool:
+        """Whether an address of the network is allocated."""
+        return any(record.held_until is None for record in self._cache.addresses.of_network(network_uuid))
+
+    def watch_virtual_machines(
+        self, *, start: WatchStart = WatchStart.LIST, node: str | None = None, include_pending: bool = False
+    ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
+        """Every change of virtual machines (of one node), once and in order, until the context is left."""
+
+        def sees(machine: VirtualMachine) -> bool:
+            return node in (None, machine.node) and (include_pending or not machine.is_pending)
+
+        return self._cache.machines.watch(start=start, sees=sees)
+
+    def watch_networks(
+        self, *, start: WatchStart = WatchStart.LIST
+    ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualNetwork]]]:
+        """Like `watch_virtual_machines`, for networks."""
+        return self._cache.networks.watch(start=start, sees=lambda _network: True)
+
+    async def close(self) -> None:
+        """Ends all watches. Idempotent."""
+        await self._follower.stop()
+        self._cache.machines.end()
+        self._cache.networks.end()
+
+    def _namesakes(self, machine: VirtualMachine) -> list[VirtualMachine]:
+        """Returns other virtual machines of this name."""
+        return [other for other in self._cache.machines.named(machine.name) if other.uuid != machine.uuid]
+
+    async def _remove(self, machine: VirtualMachine, *, hold: float) -> set[str]:
+        """Deletes a virtual machine, and returns the networks in which it had addresses."""
+        await self._machines.delete(machine, until=self._clock() + hold)
+        await self._machines.disconnect(machine)
+        networks = await self._holds.release([interface.uuid for interface in machine.interfaces], hold=hold)
+        await self._machines.remove(machine)
+        return networks
+
+    async def _delete_retired(self, networks: set[str]) -> None:
+        for uuid in networks:
+            async with self._locks.held([uuid]):
+                network = self._cache.networks.get(uuid)
+                if network is not None and network.retired and not await self.has_addresses(uuid):
+                    await self._networks.delete(uuid)
+                await self._networks.delete_hidden(uuid)
+
+    async def _expire(self) -> None:
+        for uuid in await self._holds.expire():
+            await self._networks.delete_hidden(uuid)
