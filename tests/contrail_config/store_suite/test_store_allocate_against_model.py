@@ -2,7 +2,9 @@
 
 import ipaddress
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
@@ -27,9 +29,13 @@ def requests(addresses: st.SearchStrategy[str | None]) -> st.SearchStrategy[list
 
 @dataclass
 class Model:
-    """Addresses that are not free, by (network, address): the owner, and the end of the hold of a held one."""
+    """Addresses that are not free, by (network, address): the owner, and the end of the hold of a held one.
+
+    `reserved` are addresses that an engine never allocates beyond what all engines reserve.
+    """
 
     used: dict[tuple[str, str], tuple[str, float | None]] = field(default_factory=dict)
+    reserved: frozenset[str] = frozenset()
 
     def owned(self, request: AddressRequest) -> str | None:
         for (network, address), (owner, held_until) in self.used.items():
@@ -45,24 +51,27 @@ class Model:
             cidr = ipaddress.ip_network(subnet.cidr)
             if cidr.version == family:
                 usable |= {str(a) for a in (cidr if cidr.num_addresses == 2 else cidr.hosts())} - {subnet.gateway or ""}
-        return {address for address in usable if (network.uuid, address) not in self.used}
+        return {address for address in usable - self.reserved if (network.uuid, address) not in self.used}
 
 
 class AddressMachine(StoreMachine):
     """Allocates and releases addresses and compares the results with the model."""
 
+    networks: ClassVar[list[VirtualNetwork]] = NETWORKS
+    reserved: ClassVar[frozenset[str]] = frozenset()
+
     def __init__(self) -> None:
         super().__init__()
-        self.model = Model()
+        self.model = Model(reserved=self.reserved)
 
     @initialize()
     def make_networks(self) -> None:
-        for network in NETWORKS:
+        for network in self.networks:
             self.run(self.store.put_network(network))
 
     @rule(requests=requests(st.none()) | requests(st.sampled_from(ADDRESSES)))
     def allocate(self, requests: list[AddressRequest]) -> None:
-        planned = Model(dict(self.model.used))
+        planned = Model(dict(self.model.used), self.reserved)
         allocated = self.run(self.answer(requests))
         if isinstance(allocated, StoreError):
             assert any(self.must_fail(planned, request, allocated) for request in requests)
@@ -78,7 +87,7 @@ class AddressMachine(StoreMachine):
             return error
 
     def record(self, model: Model, request: AddressRequest, address: str) -> None:
-        network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
+        network = next(network for network in self.networks if network.uuid == request.network_uuid)
         assert request.address in (None, address)
         owned = model.owned(request)
         if owned != address:
@@ -94,7 +103,7 @@ class AddressMachine(StoreMachine):
         The store selects the address of a request that names none. So either all requests of a call name an address or
         none does: otherwise the model could not know which requested address is already allocated.
         """
-        network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
+        network = next(network for network in self.networks if network.uuid == request.network_uuid)
         owned, free = model.owned(request), model.free(network, request.family, self.clock())
         if request.address is not None:
             if request.address != owned and request.address not in free:
@@ -136,5 +145,23 @@ class AddressMachine(StoreMachine):
         assert self.run(self.store.address_owners()) == expected
 
 
+@pytest.mark.lacking("vnc", "the server has no /31; a machine of its own follows")
 def test_allocations_match_the_model(store_factory: StoreFactory) -> None:
     check(AddressMachine, store_factory, examples=50, steps=30)
+
+
+class NarrowAddressMachine(AddressMachine):
+    """The same in subnets of at least four addresses, of which the last is reserved also in IPv6."""
+
+    networks: ClassVar = [
+        make_network("small", "10.1.0.0/29", "fd00:1::/126"),
+        make_network("two", "10.2.0.0/30", "10.2.9.0/30"),
+    ]
+    reserved: ClassVar = frozenset({"fd00:1::3"})
+
+
+@pytest.mark.lacking("embedded", "it allocates the last IPv6 address")
+@pytest.mark.lacking("kubernetes", "it allocates the last IPv6 address")
+@pytest.mark.lacking("real kubernetes", "it allocates the last IPv6 address")
+def test_allocations_match_the_model_of_a_contrail_api_server(store_factory: StoreFactory) -> None:
+    check(NarrowAddressMachine, store_factory, examples=50, steps=30)
