@@ -1,6 +1,6 @@
 """Cache of our instance-ips, and the pools of free addresses that follow from them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -58,13 +58,13 @@ class AddressCache:
         if not self._own_writes.is_outdated(uuid, current):
             self._apply(uuid, current)
 
-    def listed(self, found: Collection[AddressRecord]) -> None:
-        """Applies a list of all records, which may be older than what was written since `reopened`."""
-        uuids = {record.uuid for record in found}
-        for uuid in [uuid for uuid in self._records if uuid not in uuids]:
-            self.saw(uuid, None)
-        for record in found:
-            self.saw(record.uuid, record)
+    def listed(self, found: Mapping[str, AddressRecord], *, newer: Collection[str] = ()) -> None:
+        """Applies a list of all records, but those that are `newer` in the cache.
+
+        It may be older than what was written since `reopened`.
+        """
+        for uuid in {*self._records, *found}.difference(newer):
+            self.saw(uuid, found.get(uuid))
 
     def reopened(self) -> None:
         """Notes that a list is requested: it will show all writes so far."""

@@ -1,7 +1,7 @@
 """Cache of one cluster's objects on the server: networks, virtual machines and addresses."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from contrail_config.objects import VirtualMachine, VirtualNetwork
@@ -26,6 +26,7 @@ class Cache:
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
+        self._changed: set[str] = set()  # since a comparison began
         self.networks: CachedObjects[VirtualNetwork] = CachedObjects()
         self.machines: CachedObjects[VirtualMachine] = CachedObjects()
         self.addresses = AddressCache()
@@ -36,17 +37,29 @@ class Cache:
         self.machines.reopened()
         self.addresses.reopened()
 
+    def comparing(self) -> None:
+        """Notes that a list begins beside a watch, whose events may be newer than the list."""
+        self._changed.clear()
+
+    def compared(self, kind: str, items: Sequence[Mapping[str, Any]]) -> None:
+        """Applies all objects of a type, listed since `comparing`, where no event was newer."""
+        self._list(kind, items, newer=self._changed)
+
     def listed(self, kind: str, items: Sequence[Mapping[str, Any]]) -> None:
         """Applies all objects of a type."""
+        self._list(kind, items, newer=())
+
+    def _list(self, kind: str, items: Sequence[Mapping[str, Any]], *, newer: Collection[str]) -> None:
         if kind == networks.KIND:
-            self.networks.listed(self._found(items, self._network))
+            self.networks.listed(self._found(items, self._network), newer=newer)
         elif kind == machines.KIND:
-            self.machines.listed(self._found(items, self._machine))
+            self.machines.listed(self._found(items, self._machine), newer=newer)
         elif kind == addresses.KIND:
-            self.addresses.listed(list(self._found(items, self._address).values()))
+            self.addresses.listed(self._found(items, self._address), newer=newer)
 
     def changed(self, kind: str, item: Mapping[str, Any]) -> None:
         """Applies one object as it is now."""
+        self._changed.add(item["uuid"])
         if kind == networks.KIND:
             self.networks.saw(item["uuid"], self._network(item))
         elif kind == machines.KIND:
@@ -56,6 +69,7 @@ class Cache:
 
     def deleted(self, kind: str, uuid: str) -> None:
         """Applies a deletion, also of what is not there."""
+        self._changed.add(uuid)
         if kind == networks.KIND:
             self.networks.saw(uuid, None)
         elif kind == machines.KIND:

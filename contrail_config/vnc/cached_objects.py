@@ -3,7 +3,7 @@
 It holds what the server shows and what this process wrote, and tells watchers each difference once.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Generic, NamedTuple, TypeVar
 
@@ -52,12 +52,13 @@ class CachedObjects(Generic[T]):
         if not self._own_writes.is_outdated(uuid, current):
             self._apply(uuid, current)
 
-    def listed(self, found: Mapping[str, T]) -> None:
-        """Applies a list of all objects, which may be older than what was written since `reopened`."""
-        for uuid in [uuid for uuid in self._objects if uuid not in found]:
-            self.saw(uuid, None)
-        for uuid, current in found.items():
-            self.saw(uuid, current)
+    def listed(self, found: Mapping[str, T], *, newer: Collection[str] = ()) -> None:
+        """Applies a list of all objects, but those that are `newer` in the cache.
+
+        It may be older than what was written since `reopened`.
+        """
+        for uuid in {*self._objects, *found}.difference(newer):
+            self.saw(uuid, found.get(uuid))
 
     def reopened(self) -> None:
         """Notes that a list is requested: it will show all writes so far."""

@@ -1,12 +1,14 @@
 """Follower: keeps the cache up to date by a watch, which is opened again when it ends.
 
 The server cannot resume a watch: each begins with all objects, which are compared with the cache. It forgets no watch
-that was closed, and keeps its queue until it is restarted, so a watch is opened again with back-off.
+that was closed, and keeps its queue until it is restarted, so a watch is opened again with back-off. An event may be
+lost without a sign, so all objects are listed and compared from time to time. A server before R2008 has no watch: all
+objects are listed more often then.
 """
 
 import asyncio
 import logging
-from typing import Final
+from typing import Final, NamedTuple, NoReturn
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.backoff import Backoff
@@ -21,12 +23,27 @@ START_DEADLINE: Final = 60.0
 """Seconds until the first state must be there."""
 
 
+COMPARISON_INTERVAL: Final = 600.0
+"""Seconds between lists of all objects beside a watch."""
+
+POLL_INTERVAL: Final = 10.0
+"""Seconds between lists of all objects where the server has no watch."""
+
+
+class Intervals(NamedTuple):
+    """Seconds between lists of all objects, beside a watch and without one."""
+
+    comparison: float = COMPARISON_INTERVAL
+    poll: float = POLL_INTERVAL
+
+
 class Follower:
     """Runs from `start` until `stop`. `problem` says why the cache may be out of date; None if it is not."""
 
-    def __init__(self, client: VncClient, cache: Cache) -> None:
+    def __init__(self, client: VncClient, cache: Cache, intervals: Intervals) -> None:
         self._client = client
         self._cache = cache
+        self._intervals = intervals
         self._synced = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.problem: str | None = "not started"
@@ -59,6 +76,16 @@ class Follower:
             await asyncio.sleep(backoff.next_pause())
 
     async def _follow(self, backoff: Backoff) -> None:
+        if not await self._client.has_watch():
+            await self._poll(self._intervals.poll, backoff)
+        comparison = asyncio.create_task(self._compare())
+        try:
+            await self._watch(backoff)
+        finally:
+            comparison.cancel()
+            await asyncio.wait([comparison])
+
+    async def _watch(self, backoff: Backoff) -> None:
         missing = set(FIELDS)
         self._cache.reopened()
         async with self._client.watch(FIELDS) as events:
@@ -67,9 +94,30 @@ class Follower:
                 if event.event == "init":
                     missing.discard(event.kind)
                     if not missing:
-                        backoff.reset()
-                        self.problem = None
-                        self._synced.set()
+                        self._up_to_date(backoff)
+
+    async def _poll(self, interval: float, backoff: Backoff) -> NoReturn:
+        while True:
+            self._cache.reopened()
+            for kind, fields in FIELDS.items():
+                self._cache.listed(kind, await self._client.list_all(kind, fields=fields))
+            self._up_to_date(backoff)
+            await asyncio.sleep(interval)
+
+    async def _compare(self) -> None:
+        while True:
+            await asyncio.sleep(self._intervals.comparison)
+            try:
+                for kind, fields in FIELDS.items():
+                    self._cache.comparing()
+                    self._cache.compared(kind, await self._client.list_all(kind, fields=fields))
+            except VncError as error:
+                log.warning("comparison with the server: %s", error)
+
+    def _up_to_date(self, backoff: Backoff) -> None:
+        backoff.reset()
+        self.problem = None
+        self._synced.set()
 
     def _apply(self, event: ServerEvent) -> None:
         if event.event == "init":

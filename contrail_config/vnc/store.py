@@ -8,7 +8,7 @@ its readers, `allocator` for how addresses stay unique.
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Self
+from typing import Final, Self
 
 from contrail_config.errors import ConflictError, NotFoundError
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
@@ -16,22 +16,24 @@ from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddr
 from contrail_config.vnc.allocator import Allocator
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
-from contrail_config.vnc.follower import Follower
+from contrail_config.vnc.follower import Follower, Intervals
 from contrail_config.vnc.holds import Clock, Holds
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.leftovers import Leftovers
 from contrail_config.vnc.machine_writer import MachineWriter
 from contrail_config.vnc.network_writer import NetworkWriter
 
+_INTERVALS: Final = Intervals()
+
 
 class VncStore:
     """`Store` of one cluster. Created by `open`."""
 
-    def __init__(self, client: VncClient, cluster: str, clock: Clock) -> None:
+    def __init__(self, client: VncClient, cluster: str, clock: Clock, intervals: Intervals) -> None:
         self._cache = Cache(cluster)
         self._clock = clock
         self._locks = KeyedLocks()
-        self._follower = Follower(client, self._cache)
+        self._follower = Follower(client, self._cache, intervals)
         self._networks = NetworkWriter(client, self._cache, cluster)
         self._machines = MachineWriter(client, self._cache, self._networks, clock)
         self._allocator = Allocator(client, self._cache, cluster, clock)
@@ -39,9 +41,11 @@ class VncStore:
         self._leftovers = Leftovers(client, self._cache, self._machines, cluster)
 
     @classmethod
-    async def open(cls, client: VncClient, *, cluster: str, clock: Clock = time.time) -> Self:
+    async def open(
+        cls, client: VncClient, *, cluster: str, clock: Clock = time.time, intervals: Intervals = _INTERVALS
+    ) -> Self:
         """Returns a store that has read the cluster's objects. Raises StoreUnavailableError."""
-        store = cls(client, cluster, clock)
+        store = cls(client, cluster, clock, intervals)
         await store._follower.start()
         return store
 

@@ -1,0 +1,55 @@
+"""Follower of VncStore: watches that end or lose events, and servers without one."""
+
+import asyncio
+
+import pytest
+
+from contrail_config.store import Change, ChangeType
+from contrail_config.vnc.follower import Intervals
+from tests.contrail_config.vnc.store.conftest import OpenVnc
+from tests.support.contrail_api.server import ContrailApi
+from tests.support.contrail_callers import unique
+from tests.support.virtual_machines import make_virtual_machine
+
+
+@pytest.mark.parametrize("fault", ["cut", "stop", "dropped"])
+async def test_a_watch_that_ends_is_resumed_with_what_it_missed(
+    open_vnc: OpenVnc, double: ContrailApi, fault: str
+) -> None:
+    reader, writer = await open_vnc(), await open_vnc()
+    machine = make_virtual_machine(unique("p"))
+    async with asyncio.timeout(20), reader.watch_virtual_machines() as changes:
+        assert (await anext(changes)).type is ChangeType.SYNCED
+        double.watch_settings.dropped = 2 * 10 if fault == "dropped" else 0
+        if fault == "stop":
+            double.stop_watches("the read failed")
+        elif fault == "cut":
+            double.cut_watches()
+        await writer.put_virtual_machine(machine)
+        if fault == "dropped":
+            double.watch_settings.dropped = 0
+            double.cut_watches()
+        assert await anext(changes) == Change(ChangeType.ADDED, machine)
+
+
+async def test_an_event_that_was_lost_is_found_by_the_comparison(open_vnc: OpenVnc, double: ContrailApi) -> None:
+    reader, writer = await open_vnc(intervals=Intervals(comparison=0.05)), await open_vnc()
+    machine = make_virtual_machine(unique("p"))
+    async with asyncio.timeout(20), reader.watch_virtual_machines() as changes:
+        assert (await anext(changes)).type is ChangeType.SYNCED
+        double.watch_settings.dropped = 1000
+        await writer.put_virtual_machine(machine)
+        assert await anext(changes) == Change(ChangeType.ADDED, machine)
+        await writer.delete_virtual_machine(machine.uuid)
+        assert await anext(changes) == Change(ChangeType.DELETED, machine)
+
+
+async def test_a_server_without_watch_is_polled(open_vnc: OpenVnc, double: ContrailApi) -> None:
+    double.has_watch = False
+    reader, writer = await open_vnc(intervals=Intervals(poll=0.05)), await open_vnc()
+    machine = make_virtual_machine(unique("p"))
+    async with asyncio.timeout(20), reader.watch_virtual_machines() as changes:
+        assert (await anext(changes)).type is ChangeType.SYNCED
+        await writer.put_virtual_machine(machine)
+        assert await anext(changes) == Change(ChangeType.ADDED, machine)
+    assert not any("/watch" in request for request in double.requests)
