@@ -26,7 +26,7 @@ class Cache:
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
-        self._changed: set[str] = set()  # since a comparison began
+        self._changed: set[str] | None = None  # since a comparison began
         self.networks: CachedObjects[VirtualNetwork] = CachedObjects()
         self.machines: CachedObjects[VirtualMachine] = CachedObjects()
         self.addresses = AddressCache()
@@ -39,11 +39,12 @@ class Cache:
 
     def comparing(self) -> None:
         """Notes that a list begins beside a watch, whose events may be newer than the list."""
-        self._changed.clear()
+        self._changed = set()
 
     def compared(self, kind: str, items: Sequence[Mapping[str, Any]]) -> None:
         """Applies all objects of a type, listed since `comparing`, where no event was newer."""
-        self._list(kind, items, newer=self._changed)
+        newer, self._changed = self._changed or set(), None
+        self._list(kind, items, newer=newer)
 
     def listed(self, kind: str, items: Sequence[Mapping[str, Any]]) -> None:
         """Applies all objects of a type."""
@@ -59,7 +60,7 @@ class Cache:
 
     def changed(self, kind: str, item: Mapping[str, Any]) -> None:
         """Applies one object as it is now."""
-        self._changed.add(item["uuid"])
+        self._note(item["uuid"])
         if kind == networks.KIND:
             self.networks.saw(item["uuid"], self._network(item))
         elif kind == machines.KIND:
@@ -69,13 +70,17 @@ class Cache:
 
     def deleted(self, kind: str, uuid: str) -> None:
         """Applies a deletion, also of what is not there."""
-        self._changed.add(uuid)
+        self._note(uuid)
         if kind == networks.KIND:
             self.networks.saw(uuid, None)
         elif kind == machines.KIND:
             self.machines.saw(uuid, None)
         elif kind == addresses.KIND:
             self.addresses.saw(uuid, None)
+
+    def _note(self, uuid: str) -> None:
+        if self._changed is not None:
+            self._changed.add(uuid)
 
     def _found(self, items: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], S | None]) -> dict[str, S]:
         read_items = {item["uuid"]: read(item) for item in items}
