@@ -17,26 +17,20 @@ from contrail_config.errors import AddressUnavailableError, ExhaustedError, NotF
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
 from contrail_config.store import AddressRequest
 from contrail_config.vnc.cache import Cache
+from contrail_config.vnc.claims import Claimed, Claims
 from contrail_config.vnc.client import VncClient
-from contrail_config.vnc.errors import VncAddressTakenError, VncError, VncExhaustedError, VncExistsError
 from contrail_config.vnc.holds import Clock
-from contrail_config.vnc.mapping.addresses import (
-    FIELDS,
-    KIND,
-    AddressClaim,
-    AddressRecord,
-    claim_body,
-    instance_ip_name,
-    read_address,
-)
-from contrail_config.vnc.store_errors import as_store_error
+from contrail_config.vnc.mapping.addresses import AddressClaim, AddressRecord, instance_ip_name
 
 MAX_TAKEN: Final = 64
 """Addresses that one allocation tries although others have them."""
 
 
 class _Choice(NamedTuple):
-    """The address chosen for a request; `record` if the owner has it already."""
+    """The address chosen for a request; `record` if the owner has it already.
+
+    `wished`: no other address would do. `replaced` is the address that the owner had instead.
+    """
 
     request: AddressRequest
     network: VirtualNetwork
@@ -44,6 +38,7 @@ class _Choice(NamedTuple):
     address: int
     record: AddressRecord | None
     replaced: AddressRecord | None
+    wished: bool
 
     @property
     def text(self) -> str:
@@ -65,9 +60,8 @@ class Allocator:
     """Allocates for requests, all or none. Callers hold the locks of the owners."""
 
     def __init__(self, client: VncClient, cache: Cache, cluster: str, clock: Clock) -> None:
-        self._client = client
+        self._claims = Claims(client, cache, cluster)
         self._cache = cache
-        self._cluster = cluster
         self._clock = clock
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> Allocation:
@@ -91,13 +85,14 @@ class Allocator:
         return results, list(choices.values())
 
     def _chosen(self, request: AddressRequest, choices: dict[_Key, _Choice]) -> _Choice:
+        wished = request.address is not None
         if request.reserved_in is not None:
             address = self._reserved(request, choices).text
             request = msgspec.structs.replace(request, address=address, reserved_in=None)
         key = (request.owner, request.network_uuid, request.family)
         if key in choices and request.address in (None, choices[key].text):
             return choices[key]
-        choice = choices[key] = self._select(request)
+        choice = choices[key] = self._select(request, wished=wished)
         if choice.record is None:
             choice.pool.mark_allocated(choice.address)
         return choice
@@ -109,21 +104,21 @@ class Allocator:
         except (AddressUnavailableError, ExhaustedError) as error:
             raise error.of_network(self._network(request.network_uuid).name) from error
 
-    def _select(self, request: AddressRequest) -> _Choice:
+    def _select(self, request: AddressRequest, *, wished: bool) -> _Choice:
         network = self._network(request.network_uuid)
         pool = self._cache.addresses.pool(network, family=request.family)
         had = self._allocated(request)
         if had is not None and request.address in (None, had.address):
             address = parse_address(had.address, family=request.family)
-            return _Choice(request, network, pool, address, had, None)
+            return _Choice(request, network, pool, address, had, None, wished)
         if request.address is not None:
             address = self._requested(request, request.address, network, pool, had)
             same = had is not None and parse_address(had.address, family=request.family) == address
-            return _Choice(request, network, pool, address, had if same else None, None if same else had)
+            return _Choice(request, network, pool, address, had if same else None, None if same else had, wished)
         chosen = pool.next_free()
         if chosen is None:
             raise ExhaustedError(network.name, request.family, next_free_in=self._next_free_in(request))
-        return _Choice(request, network, pool, chosen, None, None)
+        return _Choice(request, network, pool, chosen, None, None, wished)
 
     def _requested(
         self,
@@ -147,58 +142,42 @@ class Allocator:
         return address
 
     async def _claim(self, choices: Sequence[_Choice]) -> bool:
-        """Creates the instance-ips; returns False, having created none, if others have one of the addresses."""
-        outcomes = await asyncio.gather(*(self._create(choice) for choice in choices), return_exceptions=True)
-        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-        if not failures:
+        """Creates the instance-ips; returns False, having created none, if another choice has to be made."""
+        claims = [self._claim_of(choice) for choice in choices]
+        creates = (self._create(choice, claim) for choice, claim in zip(choices, claims, strict=True))
+        outcomes = await asyncio.gather(*creates, return_exceptions=True)
+        if all(outcome is Claimed.CREATED for outcome in outcomes):
             return True
-        await self._undo([outcome for outcome in outcomes if isinstance(outcome, AddressRecord)])
-        _unmark([choice for choice, outcome in zip(choices, outcomes, strict=True) if not _is_taken(outcome)])
-        for choice, outcome in zip(choices, outcomes, strict=True):
-            if _is_taken(outcome) and choice.request.address is not None:
+        pairs = list(zip(choices, outcomes, strict=True))
+        for claim, outcome in zip(claims, outcomes, strict=True):
+            if outcome is Claimed.CREATED:
+                await self._claims.delete(claim.name, claim.owner)
+        for choice, outcome in pairs:
+            if isinstance(outcome, BaseException):
                 _unmark([choice])
+        for choice, outcome in pairs:
+            if outcome is Claimed.TAKEN and choice.wished:
+                _unmark([choice])  # whoever has it may free it
                 raise AddressUnavailableError(choice.text, choice.network.name, ALLOCATED)
-        other = next((failure for failure in failures if not _is_taken(failure)), None)
-        if other is not None:
-            raise other
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
         return False
 
-    async def _create(self, choice: _Choice) -> AddressRecord:
-        claim = AddressClaim(
-            choice.network.uuid,
-            choice.network.fq_name,
-            choice.text,
-            choice.request.owner,
-            self._generation(choice.request),
+    async def _create(self, choice: _Choice, claim: AddressClaim) -> Claimed:
+        outcome = await self._claims.create(claim)
+        if outcome is Claimed.OWNED:
+            # the owner has an address already, which the cache knows now; perhaps this one
+            records = self._cache.addresses.of_network(choice.network.uuid)
+            if all(record.address != choice.text for record in records):
+                _unmark([choice])
+        return outcome
+
+    def _claim_of(self, choice: _Choice) -> AddressClaim:
+        network = choice.network
+        return AddressClaim(
+            network.uuid, network.fq_name, choice.text, choice.request.owner, self._generation(choice.request)
         )
-        try:
-            uuid = await self._client.create(KIND, claim_body(claim, self._cluster))
-        except VncExistsError:
-            return await self._adopt(claim)
-        except (VncAddressTakenError, VncExhaustedError):
-            raise
-        except VncError:
-            with as_store_error(f"network {choice.network.name}: address {choice.text}"):
-                raise
-        record = AddressRecord(uuid, claim.name, claim.network_uuid, claim.address, claim.owner)
-        self._cache.addresses.wrote(uuid, record)
-        return record
-
-    async def _adopt(self, claim: AddressClaim) -> AddressRecord:
-        """Returns the record of an instance-ip that was created under this name, by a lost request or by others."""
-        with as_store_error(f"instance-ip {claim.name}"):
-            uuid = await self._client.find_uuid(KIND, [claim.name])
-            record = read_address(await self._client.read(KIND, uuid, fields=FIELDS), self._cluster)
-        if record is None or record.address != claim.address or record.held_until is not None:
-            raise AddressUnavailableError(claim.address, claim.network_uuid, f"{claim.name} is another manager's")
-        self._cache.addresses.wrote(uuid, record)
-        return record
-
-    async def _undo(self, records: Sequence[AddressRecord]) -> None:
-        for record in records:
-            with as_store_error(f"address {record.address}"):
-                await self._client.delete(KIND, record.uuid)
-            self._cache.addresses.wrote(record.uuid, None)
 
     def _network(self, uuid: str) -> VirtualNetwork:
         network = self._cache.networks.get(uuid)
@@ -244,10 +223,6 @@ def _unmark(choices: Iterable[_Choice]) -> None:
     for choice in choices:
         if choice.record is None:
             choice.pool.mark_free(choice.address)
-
-
-def _is_taken(outcome: object) -> bool:
-    return isinstance(outcome, VncAddressTakenError | VncExhaustedError)
 
 
 def _shown(choice: _Choice) -> InterfaceAddress:

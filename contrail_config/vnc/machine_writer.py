@@ -8,7 +8,8 @@ write after a kill continues where the first one ended. Deletion is the reverse:
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from contrail_config.errors import ConflictError
 from contrail_config.objects import VirtualMachine, VirtualMachineInterface
@@ -111,10 +112,13 @@ class MachineWriter:
             if interface not in existing and self._cache.networks.get(interface.network_uuid) is not None
         ]
         if bodies:
-            await self._networks.ensure_project((machines.DOMAIN, machine.project))
-            await asyncio.gather(*(self._create_interface(body) for body in bodies))
+            project = (machines.DOMAIN, machine.project)
+            await self._networks.in_project(project, partial(self._create_each, bodies))
 
-    async def _create_interface(self, body: dict[str, object]) -> None:
+    async def _create_each(self, bodies: Sequence[dict[str, Any]]) -> None:
+        await asyncio.gather(*(self._create_interface(body) for body in bodies))
+
+    async def _create_interface(self, body: dict[str, Any]) -> None:
         with contextlib.suppress(VncExistsError):  # by the same write, before a kill or a lost answer
             await self._client.create(machines.INTERFACE, body)
 

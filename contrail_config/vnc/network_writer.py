@@ -5,6 +5,8 @@ the server: it loses the annotation that makes it ours, so nobody sees it, and g
 """
 
 import contextlib
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -42,8 +44,7 @@ class NetworkWriter:
             return old
         with as_store_error(f"network {network.name}"):
             if old is None:
-                await self.ensure_project(network.fq_name[:2])
-                await self._create(network)
+                await self.in_project(network.fq_name[:2], partial(self._create, network))
             else:
                 await self._change(network, old)
             return await self._read_back(network)
@@ -75,8 +76,26 @@ class NetworkWriter:
                 for link in found.get("network_ipam_refs", ()):
                     await self._client.delete(networks.IPAM, link["uuid"])
 
-    async def ensure_project(self, fq_name: tuple[str, ...]) -> None:
-        """Creates a project if it is missing."""
+    async def in_project(self, fq_name: tuple[str, ...], create: Callable[[], Awaitable[None]]) -> None:
+        """Creates children of a project, and before them the project if it is missing."""
+        await self._ensure_project(fq_name)
+        try:
+            await create()
+        except VncNotFoundError:
+            if not await self._is_missing(fq_name):
+                raise
+            self._projects.discard(fq_name)  # deleted by others since it was last needed
+            await self._ensure_project(fq_name)
+            await create()
+
+    async def _is_missing(self, project: tuple[str, ...]) -> bool:
+        try:
+            await self._client.find_uuid(networks.PROJECT, project)
+        except VncNotFoundError:
+            return True
+        return False
+
+    async def _ensure_project(self, fq_name: tuple[str, ...]) -> None:
         if fq_name not in self._projects:
             with contextlib.suppress(VncExistsError):
                 await self._client.create(networks.PROJECT, {"fq_name": list(fq_name), "parent_type": "domain"})

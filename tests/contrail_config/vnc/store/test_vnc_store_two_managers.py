@@ -12,7 +12,7 @@ from tests.support.contrail_api.kinds import KINDS
 from tests.support.contrail_api.server import ContrailApi
 from tests.support.contrail_callers import Caller, Made
 from tests.support.virtual_machines import make_virtual_machine
-from tests.support.virtual_networks import allocate_one, make_network, start_pod
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
 async def seen_by(store: VncStore, *uuids: str) -> None:
@@ -31,6 +31,26 @@ async def test_two_managers_never_allocate_one_address_twice(open_vnc: OpenVnc) 
     await seen_by(other, network.uuid)
     allocated = await asyncio.gather(*(allocate_one(store, network) for store in (one, other) for _ in range(30)))
     assert len(set(allocated)) == 60
+
+
+async def test_two_managers_give_one_owner_one_address(open_vnc: OpenVnc, double: ContrailApi) -> None:
+    one, other = await open_vnc(), await open_vnc()
+    network = await one.put_network(make_network())
+    await seen_by(other, network.uuid)
+    await allocate_one(one, network)  # the choice of the other manager differs, unless it was told
+    owner = new_owner()
+    double.pauses.race(2)
+    assert len(set(await asyncio.gather(*(allocate_one(store, network, owner) for store in (one, other))))) == 1
+    assert await one.address_owners() >= {owner}
+    assert len(double.database.of_kind(KINDS["instance-ip"])) == 2
+
+
+async def test_an_address_whose_answer_was_lost_is_the_owners(vnc_store: VncStore, double: ContrailApi) -> None:
+    network = await vnc_store.put_network(make_network())
+    double.faults.reset_after_write.append("POST /instance-ips")
+    assert await allocate_one(vnc_store, network) == "10.1.0.2"
+    assert await allocate_one(vnc_store, network) == "10.1.0.3"
+    assert len(double.database.of_kind(KINDS["instance-ip"])) == 2
 
 
 async def test_two_managers_that_write_one_pod_write_it_once(open_vnc: OpenVnc, double: ContrailApi) -> None:
@@ -80,3 +100,12 @@ async def test_what_was_deleted_by_hand_is_deleted_for_watchers(vnc_store: VncSt
         assert [(await anext(changes)).type for _ in range(2)] == [ChangeType.ADDED, ChangeType.SYNCED]
         await caller.delete(Made("virtual-machine", machine.uuid, [machine.name]))
         assert await anext(changes) == Change(ChangeType.DELETED, machine)
+
+
+async def test_a_project_that_was_deleted_by_hand_is_made_again(vnc_store: VncStore, caller: Caller) -> None:
+    network = await vnc_store.put_network(make_network())
+    await vnc_store.delete_network(network.uuid)
+    name = list(network.fq_name[:2])
+    found = await caller.post("/fqname-to-id", {"type": "project", "fq_name": name})
+    assert (await caller.delete(Made("project", found.json["uuid"], name))).status == 200
+    assert (await vnc_store.put_network(make_network())).fq_name == network.fq_name
