@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
-from agent_api.configuration import EmbeddedStoreSettings, KubernetesStoreSettings, load_agent_configuration
+from agent_api.configuration import KubernetesStoreSettings, VncStoreSettings, load_agent_configuration
+from agent_api.contrail_process import run_agent_beside_contrail
 from agent_api.process import run_agent
 from contrail_service.errors import ConfigurationError
 from contrail_service.logs import set_up_logs
@@ -18,7 +19,6 @@ from contrail_service.process import EXIT_WRONG_USE, run_service
 
 _EMBEDDED = "store.kind: embedded is not supported by a standalone agent; run `contrail-manager --embedded`"
 _MISSING = "store: required, for example {kind: kubernetes}"
-_VNC = "store.kind: vnc is not supported yet"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,9 +38,9 @@ def _service(file: str) -> Callable[[], Coroutine[None, None, None]]:
     store = configuration.store
     if isinstance(store, KubernetesStoreSettings):
         return partial(run_agent, configuration, store)
-    if store is None:
-        raise ConfigurationError(f"{file}: {_MISSING}")
-    raise ConfigurationError(f"{file}: {_EMBEDDED if isinstance(store, EmbeddedStoreSettings) else _VNC}")
+    if isinstance(store, VncStoreSettings):
+        return partial(run_agent_beside_contrail, configuration, store)
+    raise ConfigurationError(f"{file}: {_MISSING if store is None else _EMBEDDED}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,7 +11,7 @@ vxlan-port: 4789                      # datapath linux: UDP port of networks acr
 fabric-subnets: [10.64.0.0/12]        # datapath linux: CIDRs in which networks of tenants may get routes on the node
 tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
 ports-dir: /var/lib/contrail/ports
-store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config
+store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config; or kind: vnc
 metrics-listen: null                  # only /healthz, /readyz and /metrics, for scrapers
 ```
 """
@@ -27,6 +27,7 @@ import msgspec
 from agent_api.datapath.fabric import DEFAULT_PORT
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.refusals import FABRIC_SUBNETS
+from contrail_config.vnc.settings import VncSettings, setting_problems
 from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import parse_listen
@@ -51,10 +52,10 @@ class KubernetesStoreSettings(_Section, frozen=True, tag_field="kind", tag="kube
     kubeconfig: str | None = None
 
 
-class VncStoreSettings(_Section, frozen=True, tag_field="kind", tag="vnc"):
-    """Contrail API server."""
+class VncStoreSettings(VncSettings, frozen=True, tag_field="kind", tag="vnc"):
+    """Contrail API server. `cluster_name` is that of the manager."""
 
-    url: str | None = None
+    cluster_name: str = "k8s"
 
 
 def _node_name() -> str:
@@ -98,6 +99,8 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
     if isinstance(configuration.store, KubernetesStoreSettings) and not _NODE_NAME.fullmatch(configuration.node):
         rule = "use at most 253 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
         raise ConfigurationError(f"{origin}: node: {configuration.node!r} is not a valid node name; {rule}")
+    if isinstance(configuration.store, VncStoreSettings):
+        _check_contrail(configuration.store, configuration.datapath, origin=origin)
     for cidr in configuration.masquerade_excluded:
         check_cidr(cidr, key=f"{origin}: masquerade-excluded")
     for cidr in configuration.fabric_subnets:
@@ -105,6 +108,15 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
     for key, value in (("socket", configuration.socket), ("ports-dir", configuration.ports_dir)):
         if not os.path.isabs(value):
             raise ConfigurationError(f"{origin}: {key}: {value!r} is not an absolute path")
+
+
+def _check_contrail(store: VncStoreSettings, datapath: Datapath, *, origin: str) -> None:
+    problems = [f"store.{key}: {problem}" for key, problem in setting_problems(store)]
+    if datapath is not Datapath.NONE:
+        reason = "nodes do not learn from a Contrail API server where pods of other nodes are"
+        problems.append(f"datapath: {datapath} cannot be used with store.kind vnc: {reason}; use none")
+    if problems:
+        raise ConfigurationError(f"{origin}: {'; '.join(problems)}")
 
 
 def check_cidr(text: str, *, key: str) -> None:

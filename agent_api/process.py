@@ -55,7 +55,7 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
         # Before any listener opens: no client is to see an agent that does not know its ports.
         await load_ports(agent, key="ports-dir")
         status = status_routes(lambda: agent.readiness() + store.problems(), registry, details=agent.details)
-        await _serve(stack, configuration, agent, status)
+        await serve_agent(stack, configuration, agent, status)
         await _run(agent, NodeReports(client, configuration.node))
 
 
@@ -99,7 +99,10 @@ async def _connect(stack: AsyncExitStack, settings: KubernetesStoreSettings, reg
     return await stack.enter_async_context(connect(client_config, observer=observer))
 
 
-async def _serve(stack: AsyncExitStack, configuration: AgentConfiguration, agent: NodeAgent, status: Routes) -> None:
+async def serve_agent(
+    stack: AsyncExitStack, configuration: AgentConfiguration, agent: NodeAgent, status: Routes
+) -> None:
+    """Serves the agent at all addresses of its configuration, until the stack is closed. Raises ListenError."""
     # Two applications, because only the Unix socket accepts writes regardless of the configuration.
     await serve_socket(stack, agent, configuration.socket, routes=status)
     application = agent_application(agent, accept_writes=configuration.tcp_writes, root_peers_only=True, routes=status)

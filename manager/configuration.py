@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from contrail_config.objects import Route, Subnet
+from contrail_config.vnc.settings import VncSettings, setting_problems
 from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import parse_listen
@@ -74,12 +75,6 @@ class KubernetesStoreSettings(_Section, frozen=True, tag_field="kind", tag="kube
     """Custom resources in a cluster."""
 
 
-class VncStoreSettings(_Section, frozen=True, tag_field="kind", tag="vnc"):
-    """A Contrail API server."""
-
-    url: str | None = None
-
-
 class MetaPlugin(StrEnum):
     """Caller of the plugin: the runtime, once for all interfaces (none), or Multus, once per interface."""
 
@@ -118,7 +113,7 @@ class ManagerConfiguration(_Section, frozen=True):
     node: Annotated[str, msgspec.Meta(min_length=1)] = msgspec.field(default_factory=socket.gethostname)
     pod_network: PodNetworkSettings = PodNetworkSettings()
     source: ManifestSourceSettings | KubernetesSourceSettings = ManifestSourceSettings()
-    store: EmbeddedStoreSettings | KubernetesStoreSettings | VncStoreSettings = EmbeddedStoreSettings()
+    store: EmbeddedStoreSettings | KubernetesStoreSettings | VncSettings = EmbeddedStoreSettings()
     meta_plugin: MetaPluginSettings = MetaPluginSettings()
     namespace_isolation: NamespaceIsolation = NamespaceIsolation()
     network_slices: bool = False
@@ -190,8 +185,11 @@ def _check_store(errors: ValidationErrors, configuration: ManagerConfiguration) 
     """Adds a problem if the store is not supported, or not with this source."""
     in_cluster = isinstance(configuration.source, KubernetesSourceSettings)
     match configuration.store:
-        case VncStoreSettings():
-            errors.add("store.kind", "vnc is not supported yet")
+        case VncSettings() as settings:
+            if not in_cluster:
+                errors.add("store.kind", "vnc: needs source.kind kubernetes")
+            for key, problem in setting_problems(settings):
+                errors.add(f"store.{key}", problem)
         case EmbeddedStoreSettings() if in_cluster:
             errors.add("store.kind", "embedded: agents in a cluster cannot read it: use kubernetes")
         case KubernetesStoreSettings() if not in_cluster:

@@ -101,3 +101,6 @@ class Cache:
         except ValueError as error:
             log.error("%s: skipped", error)  # noqa: TRY400 - the message says what is wrong and where
             return None
+        except (KeyError, TypeError) as error:
+            log.error("object %s: skipped, malformed: %r", item.get("uuid"), error)  # noqa: TRY400 - as above
+            return None

@@ -16,6 +16,7 @@ import aiohttp
 import msgspec
 
 from contrail_config.http_client.sockets import Sockets
+from contrail_config.kube.observer import ClientObserver
 from contrail_config.vnc.authentication import Authentication, NoAuthentication
 from contrail_config.vnc.errors import VncError, VncNotFoundError
 from contrail_config.vnc.keystone import KeystoneTokens, KeystoneUser
@@ -23,7 +24,7 @@ from contrail_config.vnc.reference import Reference
 from contrail_config.vnc.retries import DEADLINE, retried
 from contrail_config.vnc.server_sent_events import ServerEvent, read_events
 from contrail_config.vnc.servers import Servers
-from contrail_config.vnc.transport import ATTEMPT_DEADLINE, MAX_CONNECTIONS, Transport, VncRequest
+from contrail_config.vnc.transport import ATTEMPT_DEADLINE, MAX_CONNECTIONS, WATCH, Transport, VncRequest
 
 Object = dict[str, Any]
 
@@ -93,8 +94,9 @@ class VncClient:
         return await self._anchored(kind, "obj_uuids", uuids, fields)
 
     async def has_watch(self) -> bool:
-        """Whether the server can be watched: those before R2008 cannot."""
-        links = (await self._json("GET", "/"))["links"]
+        """Whether the server can be watched, asked without retries: those before R2008 cannot."""
+        answer = await self._transport.exchange(VncRequest("GET", "/"), deadline=ATTEMPT_DEADLINE)
+        links = _decoded(answer, "GET /")["links"]
         return any(item["link"]["rel"] == "action" and item["link"]["name"] == "watch" for item in links)
 
     @contextlib.asynccontextmanager
@@ -106,9 +108,15 @@ class VncClient:
         # with hyphens the server accepts the watch, and never sends an event
         names = {kind.replace("-", "_"): chosen for kind, chosen in fields.items()}
         query = {f"{name}_fields": ",".join(chosen) for name, chosen in names.items()}
-        request = VncRequest("GET", "/watch", {"resource_type": ",".join(names), **query})
+        request = VncRequest("GET", WATCH, {"resource_type": ",".join(names), **query})
         async with self._transport.stream(request, idle=WATCH_IDLE) as chunks:
-            yield read_events(chunks, where=str(request))
+            yield read_events(self._observed(chunks, fields), where=str(request))
+
+    async def _observed(self, chunks: AsyncIterator[bytes], kinds: Collection[str]) -> AsyncIterator[bytes]:
+        async for chunk in chunks:
+            for kind in kinds:  # one stream has all of them
+                self._transport.observer.heard(kind)
+            yield chunk
 
     async def _anchored(self, kind: str, anchor: str, uuids: Collection[str], fields: Collection[str]) -> list[Object]:
         if not uuids:
@@ -136,17 +144,21 @@ class VncClient:
     ) -> Any:
         """Returns the JSON of an answer; None if its body is empty."""
         encoded = None if body is None else msgspec.json.encode(body)
-        answer = await self._sent(VncRequest(method, path, query or {}, encoded))
-        try:
-            return msgspec.json.decode(answer) if answer else None
-        except msgspec.DecodeError as error:
-            raise VncError(f"{method} {path}: the response is no JSON: {error}") from error
+        return _decoded(await self._sent(VncRequest(method, path, query or {}, encoded)), f"{method} {path}")
 
     async def _sent(self, request: VncRequest) -> bytes:
         async for attempt in retried(deadline=self._deadline):
             with attempt:
                 return await self._transport.exchange(request, deadline=min(ATTEMPT_DEADLINE, self._deadline))
         raise AssertionError("tenacity raises the last error")
+
+
+def _decoded(answer: bytes, request: str) -> Any:
+    """Returns the JSON of an answer; None if its body is empty."""
+    try:
+        return msgspec.json.decode(answer) if answer else None
+    except msgspec.DecodeError as error:
+        raise VncError(f"{request}: the response is no JSON: {error}") from error
 
 
 class VncAccess(NamedTuple):
@@ -166,7 +178,11 @@ def unlimited() -> float:
 
 @contextlib.asynccontextmanager
 async def connect(
-    access: VncAccess, *, deadline: float = DEADLINE, before_write: Callable[[], float] = unlimited
+    access: VncAccess,
+    *,
+    deadline: float = DEADLINE,
+    before_write: Callable[[], float] = unlimited,
+    observer: ClientObserver | None = None,
 ) -> AsyncIterator[VncClient]:
     """Yields a client, and closes its connections on exit. `before_write` is that of `Transport`."""
     sockets = Sockets()
@@ -176,7 +192,12 @@ async def connect(
             authentication = _authentication(access, session)
             try:
                 transport = Transport(
-                    Servers(access.urls), session, authentication, tls=access.tls, before_write=before_write
+                    Servers(access.urls),
+                    session,
+                    authentication,
+                    tls=access.tls,
+                    before_write=before_write,
+                    observer=observer,
                 )
                 yield VncClient(transport, deadline=deadline)
             finally:

@@ -8,6 +8,7 @@ objects are listed more often then.
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from contrail_config.errors import StoreUnavailableError
@@ -21,7 +22,6 @@ log = logging.getLogger(__name__)
 
 START_DEADLINE: Final = 60.0
 """Seconds until the first state must be there."""
-
 
 COMPARISON_INTERVAL: Final = 600.0
 """Seconds between lists of all objects beside a watch."""
@@ -37,26 +37,43 @@ class Intervals(NamedTuple):
     poll: float = POLL_INTERVAL
 
 
-class Follower:
-    """Runs from `start` until `stop`. `problem` says why the cache may be out of date; None if it is not."""
+DEFAULT_INTERVALS: Final = Intervals()
 
-    def __init__(self, client: VncClient, cache: Cache, intervals: Intervals) -> None:
+
+class Follower:
+    """Follows the types of `fields` from `start` until `stop`.
+
+    `problem` says why the cache may be out of date; None if it is not.
+    """
+
+    def __init__(
+        self,
+        client: VncClient,
+        cache: Cache,
+        intervals: Intervals = DEFAULT_INTERVALS,
+        *,
+        fields: Mapping[str, Sequence[str]] = FIELDS,
+    ) -> None:
         self._client = client
         self._cache = cache
         self._intervals = intervals
+        self._fields = fields
         self._synced = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.problem: str | None = "not started"
+        self.problem: str | None = "Contrail API server: not listed yet"
 
-    async def start(self) -> None:
+    def start(self) -> None:
+        """Begins to follow. Idempotent."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def wait_until_synced(self) -> None:
         """Waits for the first state. Raises StoreUnavailableError if it does not come in time."""
-        self._task = asyncio.create_task(self._run())
         try:
             async with asyncio.timeout(START_DEADLINE):
                 await self._synced.wait()
         except TimeoutError as error:
-            await self.stop()
-            raise StoreUnavailableError(f"Contrail API server: {self.problem}") from error
+            raise StoreUnavailableError(str(self.problem)) from error
 
     async def stop(self) -> None:
         """Ends the watch. Idempotent."""
@@ -71,8 +88,8 @@ class Follower:
                 await self._follow(backoff)
                 raise VncUnavailableError("the server ended the watch")
             except VncError as error:
-                self.problem = str(error)
-                log.warning("watch: %s", error)
+                self.problem = f"Contrail API server: {error}"
+                log.warning("Contrail API server: %s", error)
             await asyncio.sleep(backoff.next_pause())
 
     async def _follow(self, backoff: Backoff) -> None:
@@ -86,9 +103,9 @@ class Follower:
             await asyncio.wait([comparison])
 
     async def _watch(self, backoff: Backoff) -> None:
-        missing = set(FIELDS)
+        missing = set(self._fields)
         self._cache.reopened()
-        async with self._client.watch(FIELDS) as events:
+        async with self._client.watch(self._fields) as events:
             async for event in events:
                 self._apply(event)
                 if event.event == "init":
@@ -99,7 +116,7 @@ class Follower:
     async def _poll(self, interval: float, backoff: Backoff) -> NoReturn:
         while True:
             self._cache.reopened()
-            for kind, fields in FIELDS.items():
+            for kind, fields in self._fields.items():
                 self._cache.listed(kind, await self._client.list_all(kind, fields=fields))
             self._up_to_date(backoff)
             await asyncio.sleep(interval)
@@ -108,7 +125,7 @@ class Follower:
         while True:
             await asyncio.sleep(self._intervals.comparison)
             try:
-                for kind, fields in FIELDS.items():
+                for kind, fields in self._fields.items():
                     self._cache.comparing()
                     self._cache.compared(kind, await self._client.list_all(kind, fields=fields))
             except VncError as error:

@@ -8,28 +8,33 @@ its readers, `allocator` for how addresses stay unique.
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Self
+from typing import Self
 
-from contrail_config.errors import ConflictError, NotFoundError
+from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, WatchStart
 from contrail_config.vnc.allocator import Allocator
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
-from contrail_config.vnc.follower import Follower, Intervals
+from contrail_config.vnc.follower import DEFAULT_INTERVALS, Follower, Intervals
 from contrail_config.vnc.holds import Clock, Holds
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.leftovers import Leftovers
 from contrail_config.vnc.machine_writer import MachineWriter
 from contrail_config.vnc.network_writer import NetworkWriter
 
-_INTERVALS: Final = Intervals()
-
 
 class VncStore:
-    """`Store` of one cluster. Created by `open`."""
+    """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch."""
 
-    def __init__(self, client: VncClient, cluster: str, clock: Clock, intervals: Intervals) -> None:
+    def __init__(
+        self,
+        client: VncClient,
+        *,
+        cluster: str,
+        clock: Clock = time.time,
+        intervals: Intervals = DEFAULT_INTERVALS,
+    ) -> None:
         self._cache = Cache(cluster)
         self._clock = clock
         self._locks = KeyedLocks()
@@ -42,12 +47,25 @@ class VncStore:
 
     @classmethod
     async def open(
-        cls, client: VncClient, *, cluster: str, clock: Clock = time.time, intervals: Intervals = _INTERVALS
+        cls, client: VncClient, *, cluster: str, clock: Clock = time.time, intervals: Intervals = DEFAULT_INTERVALS
     ) -> Self:
-        """Returns a store that has read the cluster's objects. Raises StoreUnavailableError."""
-        store = cls(client, cluster, clock, intervals)
-        await store._follower.start()
+        """Returns a started store. Raises StoreUnavailableError."""
+        store = cls(client, cluster=cluster, clock=clock, intervals=intervals)
+        await store.start()
         return store
+
+    async def start(self) -> None:
+        """Reads the cluster's objects, and follows them from then on. Raises StoreUnavailableError."""
+        self._follower.start()
+        try:
+            await self._follower.wait_until_synced()
+        except StoreUnavailableError:
+            await self._follower.stop()
+            raise
+
+    def problems(self) -> list[str]:
+        """Returns why the objects read may be out of date; empty if they are not."""
+        return [] if self._follower.problem is None else [self._follower.problem]
 
     async def put_network(self, network: VirtualNetwork) -> VirtualNetwork:
         """Creates or replaces the network of this uuid and returns it as stored, with its vni."""

@@ -15,6 +15,7 @@ import aiohttp
 from yarl import URL
 
 from contrail_config.http_client.connections import abort, connection_problem
+from contrail_config.kube.observer import ClientObserver, NoObserver
 from contrail_config.vnc.answers import answer_error
 from contrail_config.vnc.authentication import Authentication
 from contrail_config.vnc.errors import VncOverloadedError, VncRejectedError, VncUnavailableError
@@ -31,6 +32,10 @@ CONNECT_DEADLINE = 3.0
 """Seconds to connect; another server may answer at once."""
 
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)  # the caller has a deadline
+
+
+WATCH = "/watch"
+"""Path of the watch."""
 
 
 class VncRequest(NamedTuple):
@@ -60,12 +65,14 @@ class Transport:
         *,
         tls: ssl.SSLContext | None,
         before_write: Callable[[], float],
+        observer: ClientObserver | None = None,
     ) -> None:
         self._servers = servers
         self._session = session
         self._authentication = authentication
         self._tls = tls
         self._before_write = before_write
+        self.observer = observer or NoObserver()
 
     async def exchange(self, request: VncRequest, *, deadline: float) -> bytes:
         """Returns the body of a successful answer. Raises VncError."""
@@ -118,16 +125,22 @@ class Transport:
 
     async def _send(self, request: VncRequest, credentials: Mapping[str, str]) -> aiohttp.ClientResponse:
         content = {"Content-Type": "application/json"} if request.body is not None else {}
-        response = await self._session.request(
-            request.method,
-            URL(self._servers.current + request.path),
-            params=request.query,
-            data=request.body,
-            headers={"Accept": "application/json", **content, **credentials},
-            ssl=self._tls or True,
-            timeout=_NO_TIMEOUT,
-            allow_redirects=False,  # a redirect would send the credentials to another server
-        )
+        started, status = asyncio.get_running_loop().time(), "none"
+        try:
+            response = await self._session.request(
+                request.method,
+                URL(self._servers.current + request.path),
+                params=request.query,
+                data=request.body,
+                headers={"Accept": "application/json", **content, **credentials},
+                ssl=self._tls or True,
+                timeout=_NO_TIMEOUT,
+                allow_redirects=False,  # a redirect would send the credentials to another server
+            )
+            status = str(response.status)
+        finally:
+            method = "WATCH" if request.path == WATCH else request.method
+            self.observer.responded(method, status, asyncio.get_running_loop().time() - started)
         acknowledge_at_once(response)
         return response
 

@@ -41,7 +41,7 @@ _CLEAN_UP = 2.0
 class ClusterMember:
     """One manager's source, event log, status writer, node reports, and deletions of virtual machines.
 
-    `client` is for its store.
+    `client` is for a store in the cluster.
     """
 
     def __init__(
@@ -91,6 +91,10 @@ class ClusterMember:
         if self.is_leader:
             return ""
         return f"this manager is on standby: the leader is {self._election.holder or 'unknown'}"
+
+    def before_write(self) -> float:
+        """Returns the seconds that a write to a store elsewhere may take. Raises KubeLeadershipLostError."""
+        return self._election.leadership.check()
 
     async def run(self, manager: Callable[[], Awaitable[None]]) -> None:
         """Waits until this process leads, then runs the manager.

@@ -1,4 +1,6 @@
-"""The manager as a process in a cluster: watches the API server, keeps its store there, and leads or stands by.
+"""The manager as a process in a cluster: watches the API server, and leads or stands by.
+
+It keeps its store in the same API server, or in that of a Contrail controller.
 
 A standby is healthy and ready, so that a rolling update proceeds, but has no data: its API names the leader. A leader
 that cannot continue (the lease is lost, permissions are missing, the CRDs of the store or a block of addresses in use
@@ -6,7 +8,7 @@ were deleted, or etcd was emptied) ends the process, since its caches are outdat
 standby, and the next leader recreates what is missing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
@@ -18,6 +20,8 @@ from contrail_config.kube.errors import KubeConfigurationError, KubeError
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import UNPLUGGED_HOLD
+from contrail_config.vnc.settings import VncSettings
+from contrail_config.vnc.store import VncStore
 from contrail_service.client_metrics import ClientMetrics
 from contrail_service.errors import ConfigurationError, RestartError
 from contrail_service.listen import parse_listen, parse_optional_listen
@@ -26,6 +30,7 @@ from contrail_service.serving import pages_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember, join_cluster
+from manager.kubernetes.contrail import join_contrail, lead_on_contrail, make_contrail_manager
 from manager.kubernetes.node_report_watch import may_be_plugged
 from manager.manager import Manager, run_until_first_ends
 
@@ -46,13 +51,39 @@ async def run_in_cluster(configuration: ManagerConfiguration, settings: Kubernet
                 watch_age="contrail_manager_watch_age_seconds",
             )
             cluster = await stack.enter_async_context(join_cluster(configuration, settings, observer=observer))
-            store = KubernetesStore(cluster.client, slices=configuration.network_slices)
-            manager = make_manager(configuration, cluster, store, registry)
-            await _serve(stack, configuration, cluster, manager, registry)
-            await run_until_first_ends(
-                cluster.run(partial(lead, cluster, store, manager)),
-                cluster.definitions.run(),
-            )
+            leads = Gauge("contrail_manager_leads", "1 if this manager is the one that writes", registry=registry)
+            leads.set_function(lambda: float(cluster.is_leader))
+            if isinstance(configuration.store, VncSettings):
+                contrail = join_contrail(configuration, configuration.store, cluster, registry)
+                await _run_on_contrail(
+                    stack, configuration, cluster, await stack.enter_async_context(contrail), registry
+                )
+            else:
+                await _run_on_kubernetes(stack, configuration, cluster, registry)
+
+
+async def _run_on_kubernetes(
+    stack: AsyncExitStack, configuration: ManagerConfiguration, cluster: ClusterMember, registry: CollectorRegistry
+) -> None:
+    store = KubernetesStore(cluster.client, slices=configuration.network_slices)
+    manager = make_manager(configuration, cluster, store, registry)
+    await _serve(stack, configuration, cluster, manager, registry)
+    await run_until_first_ends(
+        cluster.run(partial(lead, cluster, store, manager)),
+        cluster.definitions.run(),
+    )
+
+
+async def _run_on_contrail(
+    stack: AsyncExitStack,
+    configuration: ManagerConfiguration,
+    cluster: ClusterMember,
+    store: VncStore,
+    registry: CollectorRegistry,
+) -> None:
+    manager = make_contrail_manager(configuration, cluster, store, registry)
+    await _serve(stack, configuration, cluster, manager, registry, problems=store.problems)
+    await cluster.run(partial(lead_on_contrail, store, manager))
 
 
 @contextmanager
@@ -69,8 +100,6 @@ def make_manager(
     configuration: ManagerConfiguration, cluster: ClusterMember, store: KubernetesStore, registry: CollectorRegistry
 ) -> Manager:
     """Returns the manager of a cluster, connected to the node reports."""
-    leads = Gauge("contrail_manager_leads", "1 if this manager is the one that writes", registry=registry)
-    leads.set_function(lambda: float(cluster.is_leader))
     manager = Manager(
         configuration,
         source=cluster.source,
@@ -101,8 +130,15 @@ async def _serve(
     cluster: ClusterMember,
     manager: Manager,
     registry: CollectorRegistry,
+    *,
+    problems: Callable[[], list[str]] = list,
 ) -> None:
-    status = status_routes(lambda: cluster.readiness(manager.readiness()), registry)
+    """Serves the API and the status pages until the stack is closed. `problems`: those of a leader's store."""
+
+    def readiness() -> list[str]:
+        return [*cluster.readiness(manager.readiness()), *(problems() if cluster.is_leader else ())]
+
+    status = status_routes(readiness, registry)
     pages = [*status, *api_routes(manager.queries, unavailable=cluster.unavailable_reason)]
     await serve_api(stack, pages_runner(pages), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))

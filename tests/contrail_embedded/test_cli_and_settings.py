@@ -70,7 +70,7 @@ def test_an_impossible_option_is_named(tmp_path: Path, given: dict[str, str], me
             "source.kind: kubernetes cannot be combined with --embedded",
         ),
         ("store: {kind: kubernetes}", "virtual machines of pods without manifest would be deleted"),
-        ("store: {kind: vnc, url: http://127.0.0.1:8082}", "store.kind: vnc is not supported yet"),
+        ("store: {kind: vnc, url: http://127.0.0.1:8082}", "store.kind: vnc: needs source.kind kubernetes"),
         ("listen: nowhere", "listen: 'nowhere' is not HOST:PORT"),
     ],
 )

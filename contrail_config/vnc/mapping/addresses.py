@@ -4,6 +4,7 @@ Their names say for whom they were allocated, so two managers cannot allocate tw
 uuid in the create is unique.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -89,10 +90,7 @@ def read_address(item: Mapping[str, Any], cluster: str) -> AddressRecord | None:
     references = item.get("virtual_network_refs") or []
     if not references or not item.get("instance_ip_address"):
         return None
-    try:
-        held_until = float(pairs[annotations.HELD_UNTIL]) if annotations.HELD_UNTIL in pairs else None
-    except ValueError as error:
-        raise ValueError(f"instance-ip {item['uuid']}: annotation {annotations.HELD_UNTIL}: {error}") from error
+    held_until = None if annotations.HELD_UNTIL not in pairs else _seconds(pairs[annotations.HELD_UNTIL], item["uuid"])
     return AddressRecord(
         uuid=item["uuid"],
         name=item["fq_name"][-1],
@@ -101,3 +99,13 @@ def read_address(item: Mapping[str, Any], cluster: str) -> AddressRecord | None:
         owner=pairs[annotations.OWNER],
         held_until=held_until,
     )
+
+
+def _seconds(text: str, uuid: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError as error:
+        raise ValueError(f"instance-ip {uuid}: annotation {annotations.HELD_UNTIL}: {error}") from error
+    if not math.isfinite(seconds):
+        raise ValueError(f"instance-ip {uuid}: annotation {annotations.HELD_UNTIL}: {text!r} is no time")
+    return seconds

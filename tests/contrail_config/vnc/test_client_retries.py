@@ -83,15 +83,15 @@ async def test_the_next_server_is_used_until_it_fails_too(double: ContrailApi) -
         serve_contrail_api(double.database) as other,
         connect(VncAccess((double.url, other.url)), deadline=10) as vnc,
     ):
-        await vnc.has_watch()
+        await vnc.list_all("domain", fields=["annotations"])
         assert other.requests == []
         await double.stop()
         for _ in range(3):
-            await vnc.has_watch()
+            await vnc.list_all("domain", fields=["annotations"])
         assert len(other.requests) == 3
         await double.start()
         await other.stop()
-        await vnc.has_watch()
+        await vnc.list_all("domain", fields=["annotations"])
 
 
 async def test_a_starting_server_is_left_for_the_next(double: ContrailApi) -> None:

@@ -37,7 +37,7 @@ async def test_a_uuid_belongs_to_one_object_over_all_types(api: Caller) -> None:
     assert (answer.status, answer.text) == (409, f"{machine.uuid} already exists with fq_name: {machine.fq_name}")
 
 
-@pytest.mark.parametrize("given", [None, str(uuid.uuid4())])
+@pytest.mark.parametrize("given", [None, str(uuid.uuid4())], ids=["without uuid", "with uuid"])
 async def test_a_name_belongs_to_one_object_of_a_type(api: Caller, given: str | None) -> None:
     machine = await api.virtual_machine()
     answer = await api.try_create("virtual-machine", fq_name=machine.fq_name, uuid=given)

@@ -1,0 +1,85 @@
+"""The manager of a cluster whose store is a Contrail API server.
+
+Pods, NADs, events and the lease are in the Kubernetes API server; networks, virtual machines and addresses are in the
+Contrail API server, which a standby neither reads nor writes. The cluster needs none of our custom resources.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from prometheus_client import CollectorRegistry
+
+from contrail_config.kube.errors import KubeLeadershipLostError
+from contrail_config.store import UNPLUGGED_HOLD
+from contrail_config.vnc.access import load_access
+from contrail_config.vnc.client import connect
+from contrail_config.vnc.errors import VncConfigurationError, VncError
+from contrail_config.vnc.follower import Intervals
+from contrail_config.vnc.settings import VncSettings
+from contrail_config.vnc.store import VncStore
+from contrail_service.client_metrics import ClientMetrics
+from contrail_service.errors import ConfigurationError
+from manager.configuration import ManagerConfiguration
+from manager.kubernetes.cluster import ClusterMember
+from manager.kubernetes.node_report_watch import may_be_plugged
+from manager.kubernetes.store_deletions import StoreDeletions
+from manager.manager import Manager
+
+
+@asynccontextmanager
+async def join_contrail(
+    configuration: ManagerConfiguration, settings: VncSettings, cluster: ClusterMember, registry: CollectorRegistry
+) -> AsyncIterator[VncStore]:
+    """Yields a store that is not started: only a leader reads it. Raises ConfigurationError."""
+    try:
+        access = await load_access(settings)
+    except VncConfigurationError as error:
+        raise ConfigurationError(f"store.{error}") from error
+    observer = ClientMetrics(
+        registry,
+        requests="contrail_manager_contrail_api_requests",
+        request_seconds="contrail_manager_contrail_api_request_seconds",
+        watch_age="contrail_manager_contrail_watch_age_seconds",
+    )
+    async with connect(access, before_write=_fenced(cluster), observer=observer) as client:
+        intervals = Intervals(poll=settings.poll_interval)
+        yield VncStore(client, cluster=configuration.cluster_name, intervals=intervals)
+
+
+def _fenced(cluster: ClusterMember) -> Callable[[], float]:
+    def before_write() -> float:
+        try:
+            return cluster.before_write()
+        except KubeLeadershipLostError as error:
+            raise VncError(str(error)) from error
+
+    return before_write
+
+
+def make_contrail_manager(
+    configuration: ManagerConfiguration, cluster: ClusterMember, store: VncStore, registry: CollectorRegistry
+) -> Manager:
+    """Returns the manager of a cluster. No node reports to it: reports need our custom resources."""
+    deletions = StoreDeletions(store, is_gone=cluster.source.is_gone, on_appeared=cluster.orphans.appeared)
+    manager = Manager(
+        configuration,
+        source=cluster.source,
+        store=store,
+        event_log=cluster.event_log,
+        registry=registry,
+        is_plugged=may_be_plugged,
+        orphan_hold=UNPLUGGED_HOLD,  # somebody may have deleted virtual machines of running pods
+        on_assigned=cluster.on_assigned,
+        watch_deletions=deletions.watch,
+    )
+    cluster.orphans.on_orphaned(manager.orphaned)
+    return manager
+
+
+async def lead_on_contrail(store: VncStore, manager: Manager) -> None:
+    """Runs the manager while this process leads."""
+    try:
+        await store.start()
+        await manager.run()
+    finally:
+        await store.close()
