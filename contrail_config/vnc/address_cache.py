@@ -1,5 +1,7 @@
 """Cache of our instance-ips, and the pools of free addresses that follow from them."""
 
+import asyncio
+import heapq
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
@@ -21,7 +23,10 @@ class _Pools(NamedTuple):
 
 
 class AddressCache:
-    """Records by uuid. Pools are built on first use, and then follow each change."""
+    """Records by uuid. Pools are built on first use, and then follow each change.
+
+    `earlier_hold` is set when a hold ends earlier than all others.
+    """
 
     def __init__(self) -> None:
         self._records: dict[str, AddressRecord] = {}
@@ -29,6 +34,8 @@ class AddressCache:
         self._by_network: dict[str, dict[str, AddressRecord]] = {}
         self._own_writes: OwnWrites[AddressRecord] = OwnWrites()
         self._pools: dict[str, _Pools] = {}
+        self._hold_ends: list[tuple[float, str]] = []  # heap of ends and uuids, with those that have changed since
+        self.earlier_hold = asyncio.Event()
 
     def __iter__(self) -> Iterator[AddressRecord]:
         return iter(list(self._records.values()))
@@ -40,6 +47,16 @@ class AddressCache:
     def of_network(self, network_uuid: str) -> list[AddressRecord]:
         """Returns the allocated and held addresses of a network."""
         return list(self._by_network.get(network_uuid, {}).values())
+
+    def next_hold_end(self) -> float | None:
+        """Returns when the earliest hold ends, in seconds since the epoch; None if no address is held."""
+        while self._hold_ends:
+            ends, uuid = self._hold_ends[0]
+            record = self._records.get(uuid)
+            if record is not None and record.held_until == ends:
+                return ends
+            heapq.heappop(self._hold_ends)
+        return None
 
     def pool(self, network: VirtualNetwork, *, family: int) -> AddressPool:
         """Returns the pool of a network and family. Raises ValueError for malformed subnets."""
@@ -81,10 +98,18 @@ class AddressCache:
             self._records[uuid] = current
             self._by_owner.setdefault(current.owner, {})[uuid] = current
             self._by_network.setdefault(current.network_uuid, {})[uuid] = current
+            self._note_hold(current, before)
         if before is not None and (current is None or current.address != before.address):
             self._mark(before, free=True)
         if current is not None and current != before:
             self._mark(current)
+
+    def _note_hold(self, current: AddressRecord, before: AddressRecord | None) -> None:
+        if current.held_until is None or (before is not None and before.held_until == current.held_until):
+            return
+        heapq.heappush(self._hold_ends, (current.held_until, current.uuid))
+        if self._hold_ends[0] == (current.held_until, current.uuid):
+            self.earlier_hold.set()
 
     def _mark(self, record: AddressRecord, *, free: bool = False) -> None:
         pools = self._pools.get(record.network_uuid)

@@ -5,7 +5,9 @@ The server would give a freed address again at once.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
@@ -17,6 +19,10 @@ Clock = Callable[[], float]
 """Returns seconds since the epoch."""
 
 
+MAX_PARALLEL: Final = 8
+"""Ended holds that are freed at the same time: other requests wait less for a connection."""
+
+
 class Holds:
     """Releases addresses of one cluster."""
 
@@ -25,6 +31,7 @@ class Holds:
         self._cache = cache
         self._cluster = cluster
         self._clock = clock
+        self._pace = asyncio.Semaphore(MAX_PARALLEL)
 
     async def release(self, owners: Iterable[str], *, hold: float) -> set[str]:
         """Releases the owners' addresses, and returns the networks that they were in."""
@@ -43,17 +50,25 @@ class Holds:
         shorter = [record for record in records if record.held_until is None or until < record.held_until]
         await asyncio.gather(*(self._hold(record, until) for record in shorter))
 
-    async def expire(self) -> set[str]:
-        """Frees the addresses whose hold has ended, and returns the networks that they were in."""
+    async def expire(self, networks: Collection[str] | None = None) -> set[str]:
+        """Frees the addresses (of these networks) whose hold has ended, and returns the networks that they were in."""
         now = self._clock()
-        ended = [each for each in self._cache.addresses if each.held_until is not None and each.held_until <= now]
-        await asyncio.gather(*(self._free(record) for record in ended))
+        records = self._cache.addresses if networks is None else self._of_networks(networks)
+        ended = [each for each in records if each.held_until is not None and each.held_until <= now]
+        await asyncio.gather(*(self._free_paced(record) for record in ended))
         return {record.network_uuid for record in ended}
 
     def held(self) -> Collection[AddressRecord]:
         """Returns the addresses that are held now."""
         now = self._clock()
         return [each for each in self._cache.addresses if each.held_until is not None and each.held_until > now]
+
+    def _of_networks(self, networks: Collection[str]) -> Iterator[AddressRecord]:
+        return itertools.chain.from_iterable(map(self._cache.addresses.of_network, networks))
+
+    async def _free_paced(self, record: AddressRecord) -> None:
+        async with self._pace:
+            await self._free(record)
 
     async def _hold(self, record: AddressRecord, until: float) -> None:
         if until <= self._clock():

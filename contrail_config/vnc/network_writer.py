@@ -7,7 +7,7 @@ the server: it loses the annotation that makes it ours, so nobody sees it, and g
 import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -21,9 +21,6 @@ from contrail_config.vnc.errors import VncExistsError, VncInUseError, VncNotFoun
 from contrail_config.vnc.mapping import addresses, annotations, networks
 from contrail_config.vnc.mapping.subnets import subnet_problem
 from contrail_config.vnc.store_errors import as_store_error
-
-_HIDDEN: Final = "deleted"
-"""Annotation of a network that is deleted for our readers, while addresses of it are held."""
 
 
 class NetworkWriter:
@@ -60,7 +57,9 @@ class NetworkWriter:
         with as_store_error(f"network {network.name}"):
             if records:
                 with contextlib.suppress(VncNotFoundError):
-                    await self._client.set_annotations(uuid, {_HIDDEN: "true"}, removed=[annotations.NETWORK])
+                    await self._client.set_annotations(
+                        uuid, {annotations.HIDDEN: "true"}, removed=[annotations.NETWORK]
+                    )
             else:
                 await self._delete(network)
         self._cache.networks.wrote(uuid, None)
@@ -71,7 +70,7 @@ class NetworkWriter:
             return
         with as_store_error(f"network {uuid}"), contextlib.suppress(VncNotFoundError, VncInUseError):
             found = await self._client.read(networks.KIND, uuid, fields=["annotations", "network_ipam_refs"])
-            if _HIDDEN in annotations.from_object(found):
+            if annotations.HIDDEN in annotations.from_object(found):
                 await self._client.delete(networks.KIND, uuid)
                 for link in found.get("network_ipam_refs", ()):
                     await self._client.delete(networks.IPAM, link["uuid"])
@@ -126,7 +125,7 @@ class NetworkWriter:
         item = await self._client.read(networks.KIND, network.uuid, fields=["annotations"])
         annotation = networks.network_annotation(network, annotations.json_in(item, annotations.NETWORK))
         pairs = {annotations.CLUSTER: self._cluster, annotations.NETWORK: annotation}
-        await self._client.set_annotations(network.uuid, pairs, removed=[_HIDDEN])
+        await self._client.set_annotations(network.uuid, pairs, removed=[annotations.HIDDEN])
 
     async def _free_outside(self, network: VirtualNetwork) -> None:
         """Frees held addresses in subnets that the network loses: nobody can be given them any more."""

@@ -6,9 +6,9 @@ its readers, `allocator` for how addresses stay unique.
 """
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Self
+from typing import NoReturn, Self
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
@@ -17,6 +17,7 @@ from contrail_config.vnc.allocator import Allocator
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.follower import DEFAULT_INTERVALS, Follower, Intervals
+from contrail_config.vnc.hold_timer import HoldTimer
 from contrail_config.vnc.holds import Clock, Holds
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.leftovers import Leftovers
@@ -43,7 +44,8 @@ class VncStore:
         self._machines = MachineWriter(client, self._cache, self._networks, clock)
         self._allocator = Allocator(client, self._cache, cluster, clock)
         self._holds = Holds(client, self._cache, cluster, clock)
-        self._leftovers = Leftovers(client, self._cache, self._machines, cluster)
+        self._timer = HoldTimer(self._cache.addresses, clock, self._expire)
+        self._leftovers = Leftovers(client, self._machines, self._networks, cluster)
 
     @classmethod
     async def open(
@@ -135,7 +137,7 @@ class VncStore:
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
         """Allocates one address for each request and returns them in the same order: all or none."""
         async with self._locks.held([request.owner for request in requests]):
-            await self._expire()
+            await self._expire({request.network_uuid for request in requests})
             allocation = await self._allocator.allocate(requests)
             await self._holds.hold(allocation.replaced, hold=DEFAULT_HOLD)
         return allocation.addresses
@@ -185,6 +187,10 @@ class VncStore:
         """Like `watch_virtual_machines`, for networks."""
         return self._cache.networks.watch(start=start, sees=lambda _network: True)
 
+    async def free_held_addresses(self) -> NoReturn:
+        """Frees addresses when their hold ends, until it is cancelled: for the writer, from `start` on."""
+        await self._timer.run()
+
     async def close(self) -> None:
         """Ends all watches. Idempotent."""
         await self._follower.stop()
@@ -211,6 +217,7 @@ class VncStore:
                     await self._networks.delete(uuid)
                 await self._networks.delete_hidden(uuid)
 
-    async def _expire(self) -> None:
-        for uuid in await self._holds.expire():
-            await self._networks.delete_hidden(uuid)
+    async def _expire(self, networks: Collection[str] | None = None) -> None:
+        for uuid in await self._holds.expire(networks):
+            async with self._locks.held([uuid]):
+                await self._networks.delete_hidden(uuid)

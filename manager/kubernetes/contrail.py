@@ -23,7 +23,7 @@ from manager.configuration import ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember
 from manager.kubernetes.node_report_watch import may_be_plugged
 from manager.kubernetes.store_deletions import StoreDeletions
-from manager.manager import Manager
+from manager.manager import Manager, run_until_first_ends
 
 
 @asynccontextmanager
@@ -80,6 +80,6 @@ async def lead_on_contrail(store: VncStore, manager: Manager) -> None:
     """Runs the manager while this process leads."""
     try:
         await store.start()
-        await manager.run()
+        await run_until_first_ends(manager.run(), store.free_held_addresses())
     finally:
         await store.close()

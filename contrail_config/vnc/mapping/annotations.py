@@ -11,6 +11,9 @@ CLUSTER: Final = "cluster"
 NETWORK: Final = "network"
 """Our whole VirtualNetwork as JSON."""
 
+HIDDEN: Final = "deleted"
+"""The network is deleted for our readers, while addresses of it are held."""
+
 MANAGER: Final = "manager"
 """The program that made the object: only what this one left unfinished is deleted."""
 

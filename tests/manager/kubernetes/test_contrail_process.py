@@ -13,7 +13,7 @@ import pytest
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, plain_kubeconfig
 from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.contrail_callers import Caller, Made, caller_of
+from tests.support.contrail_callers import Caller, Made, caller_of, subnet
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.free_port import free_port
 
@@ -188,6 +188,26 @@ async def test_a_second_manager_takes_over_what_the_first_one_wrote(
     await leading(second)
     assert await interfaces_of(caller, uid) == before
     assert len([each for each in contrail.requests if each.startswith("POST /virtual-machine")]) == written
+
+
+async def test_a_leader_frees_addresses_whose_hold_has_ended(
+    manager: ManagerProcess, contrail: ContrailApi, caller: Caller
+) -> None:
+    """Such as those of a manager that ended before."""
+    network = await caller.network(subnet("10.9.0.0/24"))
+    stated = {"cluster": "k8s", "owner-uuid": "a", "held-until": "1.0"}
+    pairs = [{"key": key, "value": value} for key, value in stated.items()]
+    held = await caller.create(
+        "instance-ip",
+        fq_name=["held"],
+        virtual_network_refs=[network.reference],
+        instance_ip_address="10.9.0.9",
+        annotations={"key_value_pair": pairs},
+    )
+    manager.launch()
+    await asyncio.to_thread(
+        manager.wait_until, lambda: held.uuid not in contrail.database.objects, what="freeing the address"
+    )
 
 
 async def test_a_leader_is_not_ready_while_the_contrail_api_server_is_away(
