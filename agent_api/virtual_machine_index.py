@@ -83,6 +83,8 @@ class VirtualMachineIndex:
         self.synced = False
         self._on_change: Callable[[], None] | None = None
         self._held_back: Callable[[VirtualMachine], str | None] = _never
+        self._awaited: set[str] = set()  # uuids that were held back when a request began to wait for them
+        self._recheck_scheduled = False
 
     def __len__(self) -> int:
         """The number of VirtualMachines without the pending ones."""
@@ -101,9 +103,14 @@ class VirtualMachineIndex:
         self._held_back = reason
 
     def recheck(self) -> None:
-        """Wakes all waiting requests, since there may be no reason to wait any more."""
-        for name in self.waiters.names:
-            self.waiters.wake(name)
+        """Notes that what was held back may not be any more; requests are woken once per iteration of the event loop.
+
+        Changes of slices come by the thousand, and any local process may wait for names that do not exist: neither
+        may multiply the work of the other. Only requests whose virtual machine is released are woken.
+        """
+        if self._awaited and not self._recheck_scheduled:
+            self._recheck_scheduled = True
+            asyncio.get_running_loop().call_soon(self._wake_released)
 
     def begin_list(self) -> None:
         """Starts a new list; VirtualMachines that it does not contain are removed at its end."""
@@ -153,9 +160,25 @@ class VirtualMachineIndex:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while (served := self.find(name, uid=uid)) is None:
+                    self._await_release(name, uid)
                     await self.waiters.wait(name)
                 return served
         return None
+
+    def _await_release(self, name: str, uid: str | None) -> None:
+        served = self._newest(name, uid)
+        if served is not None and served.virtual_machine.interfaces:
+            self._awaited.add(served.virtual_machine.uuid)
+
+    def _wake_released(self) -> None:
+        self._recheck_scheduled = False
+        for uuid in list(self._awaited):
+            served = self._by_uuid.get(uuid)
+            if served is None:
+                self._awaited.discard(uuid)
+            elif self._held_back(served.virtual_machine) is None:
+                self._awaited.discard(uuid)
+                self.waiters.wake(served.virtual_machine.name)
 
     def _newest(self, name: str, uid: str | None) -> ServedVirtualMachine | None:
         of_name = reversed(self._by_name.get(name, {}).values())

@@ -54,7 +54,7 @@ class KnownVirtualMachines(Protocol):
         """Calls back after each change."""
 
     def recheck(self) -> None:
-        """Wakes the requests that wait for a VirtualMachine."""
+        """Wakes the requests that wait for a VirtualMachine which is no longer held back."""
 
 
 class Spanning(NamedTuple):
