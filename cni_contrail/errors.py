@@ -62,10 +62,11 @@ class UnreachableError(TryAgainError):
 
 
 class RejectedError(PluginError):
-    """The agent answered with a status other than success, 404 and 503."""
+    """The agent answered with a status other than success, 404 and 503; `is_final` if a repetition would not help."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(Code.AGENT_REJECTED, message)
+        self.is_final = is_final
 
 
 class DamagedRecordError(PluginError):

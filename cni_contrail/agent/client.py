@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_PASSING = (408, 429)  # a request that took too long, or one of too many
+
 Port = Mapping[str, str]
 """The body of `POST /vm`: the keys of the Contrail vrouter agent, all values strings."""
 
@@ -114,7 +116,8 @@ class AgentClient:
         if answer.status == 503:
             raise UnreachableError(f"agent at {self.endpoint} is not ready: {why}")
         rejected = f"{exchange.method} {exchange.path}"
-        raise RejectedError(f"agent at {self.endpoint} rejects {rejected}: {answer.status} {why}")
+        is_final = 400 <= answer.status < 500 and answer.status not in _PASSING
+        raise RejectedError(f"agent at {self.endpoint} rejects {rejected}: {answer.status} {why}", is_final=is_final)
 
     def _malformed(self, exchange: HttpExchange, what: str) -> PluginError:
         return PluginError(

@@ -6,17 +6,22 @@ owns. The Contrail vrouter agent knows no owners, so for it a notification is dr
 A call holds the lock of one notification while it sends it, never one of all: an agent that does not answer must not
 keep other calls from storing theirs. A notification that is stored already is not replaced, so that whoever holds its
 lock holds the only one.
+
+Only a status 4xx drops a notification, since the agent would reject it again. After any other error, such as a disk that
+is full for a while, it is kept and postponed, one by one, so that it does not block those behind it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 
 from cni_contrail.agent.client import AgentClient
+from cni_contrail.agent.postponement import is_due, postpone
 from cni_contrail.deadline import Deadline
-from cni_contrail.errors import PluginError, TryAgainError
+from cni_contrail.errors import PluginError, RejectedError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import Log
 from cni_contrail.state.files import (
@@ -72,11 +77,12 @@ class PendingNotifications:
         try:
             _send(agent, notification, Deadline(timeout))
             self.send_batch(agent)
-        except TryAgainError as error:
+        except PluginError as error:
+            if _is_final(error):
+                self._log.error(f"dropping a notification: {error.message}")
+                return
             self._log.warning(f"{error.message}: the notification is retried later")
             self.enqueue(notification)
-        except PluginError as error:
-            self._log.error(error.message)
 
     def discard(self, container_id: str) -> None:
         """Drops the pending notifications about a container that is attached again.
@@ -96,11 +102,14 @@ class PendingNotifications:
         self._remove_if_empty()
 
     def send_batch(self, agent: AgentClient) -> None:
-        """Sends up to 16 pending notifications within 1 s, except those that other calls are sending; never fails."""
+        """Sends up to 16 pending notifications within 1 s, except those that other calls are sending; never fails.
+
+        Those that were answered with an error wait until they are due.
+        """
         self._send_pending(_BATCH_SIZE, agent, _BATCH_TIMEOUT)
 
     def send_all(self, agent: AgentClient) -> None:
-        """Sends all pending notifications within 10 s, except those that other calls are sending; never fails."""
+        """Sends all that are due within 10 s, as `send_batch`."""
         self._send_pending(_MAX_PENDING, agent, _SEND_ALL_TIMEOUT)
 
     def count(self) -> int:
@@ -128,21 +137,25 @@ class PendingNotifications:
             if not names:
                 return
             deadline = Deadline(seconds)
-            for name in names[:number]:
-                self._send_unless_locked(agent, os.path.join(self._directory, name), deadline)
+            paths = (os.path.join(self._directory, name) for name in names)
+            failures = []
+            for path in itertools.islice(filter(is_due, paths), number):
+                failures += self._send_unless_locked(agent, path, deadline)
+            if failures:  # one line: there may be thousands
+                self._log.warning(f"{failures[0]}: {len(failures)} notifications are retried later")
             remove_old_partial_files(self._directory, _PARTIAL_AGE)
             self._remove_if_empty()
 
-    def _send_unless_locked(self, agent: AgentClient, path: str, deadline: Deadline) -> None:
+    def _send_unless_locked(self, agent: AgentClient, path: str, deadline: Deadline) -> list[str]:
+        """Returns why the notification is postponed, if it is."""
         with contextlib.ExitStack() as held:
             try:
                 exists = held.enter_context(locked_file(path, timeout=0))
             except TryAgainError:
-                return  # another call is sending it
-            if exists:
-                self._send_one(agent, path, Deadline(min(_SEND_TIMEOUT, deadline.remaining)))
+                return []  # another call is sending it
+            return self._send_one(agent, path, Deadline(min(_SEND_TIMEOUT, deadline.remaining))) if exists else []
 
-    def _send_one(self, agent: AgentClient, path: str, deadline: Deadline) -> None:
+    def _send_one(self, agent: AgentClient, path: str, deadline: Deadline) -> list[str]:
         notification = _read(path)
         try:
             if notification is not None:
@@ -150,9 +163,12 @@ class PendingNotifications:
         except TryAgainError:
             raise
         except PluginError as error:
-            # The agent would reject it again, so it must not block those behind it.
-            self._log.error(error.message)
+            if not _is_final(error):
+                _postpone(path)
+                return [error.message]
+            self._log.error(f"dropping a notification: {error.message}")
         remove_if_exists(path)
+        return []
 
     def _remove_if_empty(self) -> None:
         with contextlib.suppress(OSError):
@@ -180,6 +196,15 @@ def _decode(content: bytes) -> Notification:
     if not all(isinstance(value, str) for value in notification):
         raise ValueError("all values of a notification are strings")
     return notification
+
+
+def _is_final(error: PluginError) -> bool:
+    return isinstance(error, RejectedError) and error.is_final
+
+
+def _postpone(path: str) -> None:
+    with contextlib.suppress(OSError):  # then it is tried again at once
+        postpone(path)
 
 
 def _send(agent: AgentClient, notification: Notification, deadline: Deadline) -> None:

@@ -1,7 +1,9 @@
 """Pending notifications: stored when the agent is unreachable, and sent later within limits."""
 
 import fcntl
+import itertools
 import os
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +15,10 @@ import cni_contrail.agent.notifications as module
 from cni_contrail.agent.client import AgentClient
 from cni_contrail.agent.http import Endpoint
 from cni_contrail.agent.notifications import Notification, PendingNotifications
+from cni_contrail.agent.postponement import next_pause
 from cni_contrail.errors import TryAgainError
 from cni_contrail.log import Log
-from tests.support.scripted_agents import Reply, ScriptedAgent, ScriptedNodeAgent
+from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedAgent, ScriptedNodeAgent
 
 MACHINE = "5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10"
 
@@ -105,6 +108,78 @@ def test_a_rejected_one_does_not_block_the_others(
         assert len(agent.requests) == 3
     assert kept(state) == []
     assert "what?" in (tmp_path / "log").read_text()
+
+
+class TestAnAgentThatFails:
+    """It answers with an error that may pass, as ours does when its disk is full."""
+
+    @pytest.fixture
+    def recovered(self) -> threading.Event:
+        return threading.Event()
+
+    @pytest.fixture(autouse=True)
+    def failing(self, agent: ScriptedAgent, recovered: threading.Event) -> ScriptedAgent:
+        def fail(seen: ReceivedRequest) -> Reply | None:
+            fails = seen.query["vm-id"].startswith("c1") and not recovered.is_set()
+            return Reply(500, {"error": "No space left on device"}) if fails else None
+
+        agent.before(fail)
+        return agent
+
+    def test_it_is_notified_later(
+        self, client: AgentClient, pending: PendingNotifications, state: Path, recovered: threading.Event
+    ) -> None:
+        pending.notify(client, of("c1"), 1)
+        assert kept(state) == [f"c1.{MACHINE}.json"]
+        pending.send_all(client)
+        assert kept(state) == [f"c1.{MACHINE}.json"]
+        recovered.set()
+        os.utime(state / ".pending" / f"c1.{MACHINE}.json", (0, 0))  # the pause is over
+        pending.send_all(client)
+        assert kept(state) == []
+
+    def test_others_are_sent_meanwhile_and_what_failed_waits(
+        self,
+        client: AgentClient,
+        pending: PendingNotifications,
+        state: Path,
+        tmp_path: Path,
+        failing: ScriptedAgent,
+    ) -> None:
+        for number in range(20):  # more than a batch
+            pending.enqueue(of(f"c1{number:02}"))
+        pending.enqueue(of("c2"))
+        pending.send_all(client)
+        assert len(failing.requests) == 21
+        [line] = (tmp_path / "log").read_text().splitlines()
+        assert line.endswith("No space left on device: 20 notifications are retried later")
+        assert len(kept(state)) == 20
+        pending.enqueue(of("c3"))
+        pending.send_batch(client)
+        assert failing.requests[-1].query["vm-id"] == "c3"
+        assert len(failing.requests) == 22
+        assert len(kept(state)) == 20
+
+    def test_pauses_grow_up_to_a_limit(self, pending: PendingNotifications, client: AgentClient, state: Path) -> None:
+        pending.enqueue(of("c1"))
+        pending.send_all(client)
+        [path] = (state / ".pending").iterdir()
+        status = path.stat()
+        pauses = [status.st_mtime - status.st_ctime]
+        assert 0.5 < pauses[0] <= 1.1
+        for _ in range(10):
+            pauses.append(next_pause(pauses[-1]))
+        assert all(later > earlier for earlier, later in itertools.pairwise(pauses[:5]))
+        assert 45 <= pauses[-1] <= 60
+        assert next_pause(40) != next_pause(40)
+
+    @pytest.mark.parametrize("status", [408, 429, 500, 502])
+    def test_it_keeps_what_may_succeed_later(
+        self, client: AgentClient, pending: PendingNotifications, state: Path, agent: ScriptedAgent, status: int
+    ) -> None:
+        agent.before(lambda _seen: Reply(status, {"error": "not now"}))
+        pending.notify(client, of("c3"), 1)
+        assert len(kept(state)) == 1
 
 
 def test_a_malformed_one_is_dropped(
