@@ -7,8 +7,8 @@ A call holds the lock of one notification while it sends it, never one of all: a
 keep other calls from storing theirs. A notification that is stored already is not replaced, so that whoever holds its
 lock holds the only one.
 
-Only a status 4xx drops a notification, since the agent would reject it again. After any other error, such as a disk that
-is full for a while, it is kept and postponed, one by one, so that it does not block those behind it.
+Only a status 4xx drops a notification, since the agent would reject it again. After any other error, such as a full
+disk, it is kept and postponed on its own, so that it does not block those behind it.
 """
 
 from __future__ import annotations
