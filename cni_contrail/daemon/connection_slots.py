@@ -10,6 +10,8 @@ import contextlib
 import socket
 import threading
 
+_CLOSING_TIMEOUT = 0.25  # seconds; a connection that was shut down ends as soon as its thread notices
+
 
 class ConnectionSlots:
     """At most `limit` connections, of which at most `per_peer` have the same peer address."""
@@ -17,17 +19,18 @@ class ConnectionSlots:
     def __init__(self, limit: int, per_peer: int) -> None:
         self._limit = limit
         self._per_peer = per_peer
-        self._lock = threading.Lock()
+        self._freed = threading.Condition()
         self._served: dict[socket.socket, str] = {}  # oldest first
         self._closing: set[socket.socket] = set()
 
     def take(self, connection: socket.socket, peer: str) -> bool:
         """Takes a slot, for which the oldest connection may be shut down.
 
-        Returns False if `limit` connections that were shut down are still being served.
+        If `limit` connections that were shut down are still being served, it waits for one of them to end, and returns
+        False after 0.25 s.
         """
-        with self._lock:
-            if len(self._closing) >= self._limit:
+        with self._freed:
+            if not self._freed.wait_for(lambda: len(self._closing) < self._limit, _CLOSING_TIMEOUT):
                 return False
             of_peer = [each for each, address in self._served.items() if address == peer]
             if len(of_peer) >= self._per_peer:
@@ -39,9 +42,10 @@ class ConnectionSlots:
 
     def free(self, connection: socket.socket) -> None:
         """Frees the slot of a connection, after it was closed. Idempotent."""
-        with self._lock:
+        with self._freed:
             self._served.pop(connection, None)
             self._closing.discard(connection)
+            self._freed.notify()
 
     def _shut_down(self, connection: socket.socket) -> None:
         del self._served[connection]

@@ -1,7 +1,8 @@
 """HTTP server for `/healthz`, `/readyz` and `/metrics`, if the configuration sets `metrics-listen`.
 
 The liveness probe depends on it, so slow clients must not block it: a request head has one deadline for all its bytes,
-and a new connection takes the place of the oldest one when all are in use.
+and a new connection takes the place of the oldest one when all are in use. No page waits for anything but its client,
+except that one request at a time checks the readiness.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -23,11 +24,9 @@ from cni_contrail.agent.connections import time_left
 from cni_contrail.daemon.accept_errors import AcceptErrors
 from cni_contrail.daemon.connection_slots import ConnectionSlots
 from cni_contrail.daemon.errors import SocketError
+from cni_contrail.daemon.readiness_cache import ReadinessCache, ReadinessCheck
 from cni_contrail.deadline import Deadline
 from cni_contrail.log import Log
-
-ReadinessCheck = Callable[[], str]
-"""Returns why the node cannot serve an ADD, or empty if it is ready."""
 
 _HEAD_TIMEOUT = 5.0  # seconds for a whole request head
 _SEND_TIMEOUT = 5.0  # seconds for a whole response
@@ -63,7 +62,7 @@ class _Server(http.server.ThreadingHTTPServer):
         self, address: tuple[str, int], readiness: ReadinessCheck, registry: CollectorRegistry, log: Log
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self.readiness = readiness
+        self.readiness = ReadinessCache(readiness)
         self.registry = registry
         self._slots = ConnectionSlots(_MAX_CONNECTIONS, _MAX_PER_PEER)
         self._accept_errors = AcceptErrors("metrics-listen", log)
@@ -116,7 +115,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             case "/healthz":
                 self._send_json(200, {"healthy": True, "version": importlib.metadata.version("contrail-multinet")})
             case "/readyz":
-                reason = self.server.readiness()
+                reason = self.server.readiness.reason()
                 self._send_json(503 if reason else 200, {"ready": not reason, "reasons": [reason] if reason else []})
             case "/metrics":
                 self._send(200, "text/plain; version=0.0.4", generate_latest(self.server.registry))

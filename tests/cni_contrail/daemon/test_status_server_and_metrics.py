@@ -77,12 +77,12 @@ def test_readyz_reports_invalid_settings_and_recovers(
 ) -> None:
     get("/healthz")
     plugin.node_file.write_text(settings)
+    until(lambda: get("/readyz").status == 503)  # a result is served for a second
     page = get("/readyz")
-    assert page.status == 503
     assert reason in json.loads(page.text)["reasons"][0]
     assert "contrail_cnid_pending_deletes" in get("/metrics").text
     plugin.node_file.unlink()
-    assert get("/readyz").status == 200
+    until(lambda: get("/readyz").status == 200)
 
 
 @contextlib.contextmanager
@@ -135,6 +135,23 @@ def test_silent_clients_are_limited_per_peer(plugin: Plugin, get: Get) -> None:
         until(lambda: ended(silent) >= 20 - 8)
         assert silent[0].recv(1) == b""
         assert get("/healthz").status == 200
+
+
+def test_clients_of_readyz_do_not_block_the_health_page_while_the_agent_is_silent(
+    agent: ScriptedAgent, plugin: Plugin, get: Get
+) -> None:
+    get("/healthz")
+    checked = agent.stall("GET", "/readyz")
+    with plugin.node.inside(), contextlib.ExitStack() as connected:
+        for _ in range(3):
+            clients = [connected.enter_context(socket.create_connection(("127.0.0.1", 9099))) for _ in range(40)]
+            for each in clients:
+                with contextlib.suppress(ConnectionError):  # one of the oldest
+                    each.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+            assert get("/healthz").status == 200
+        assert checked.wait(10)
+    assert len([seen for seen in agent.requests if seen.path == "/readyz"]) < 30  # of 120: one at a time
+    assert get("/readyz").status == 503
 
 
 def test_running_out_of_descriptors_is_logged_once(plugin: Plugin, caller: ShimAndDaemon, get: Get) -> None:
