@@ -14,9 +14,9 @@ from contrail_config.objects import VirtualNetwork
 
 
 class NetworkCache:
-    """Confirmed networks by uuid. Calls `on_removed` with the uuid of each removed one."""
+    """Confirmed networks by uuid. Calls `on_removed` with each removed one."""
 
-    def __init__(self, on_removed: Callable[[str], None]) -> None:
+    def __init__(self, on_removed: Callable[[VirtualNetwork], None]) -> None:
         self._on_removed = on_removed
         self._networks: dict[str, VirtualNetworkObject] = {}
         self._unobserved: set[str] = set()  # known from a request only
@@ -54,10 +54,11 @@ class NetworkCache:
 
     def remove(self, uuid: str) -> None:
         """Removes a deleted network. Idempotent."""
-        self._networks.pop(uuid, None)
+        removed = self._networks.pop(uuid, None)
         self._unobserved.discard(uuid)
         self._uncertain.discard(uuid)
-        self._on_removed(uuid)
+        if removed is not None:
+            self._on_removed(removed.spec)
 
     def _is_older(self, item: VirtualNetworkObject) -> bool:
         cached = self._networks.get(item.spec.uuid)

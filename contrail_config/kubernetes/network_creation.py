@@ -12,11 +12,14 @@ a killed writer blocks nobody; the next writer deletes it before its first write
 Names are unique since objects are: a network's uuid, which names its object, is derived from its name. One of another
 uuid is invalid, and holds no name.
 
+A number is free only if no virtual machine has it either, and no network that somebody else deleted: `network_numbers`.
+
 No network is listed, so a network costs the same three requests however many there are. Only if the watch is late, as
 one on a dead connection, are the networks listed instead.
 """
 
 import asyncio
+import itertools
 from collections.abc import Iterable
 
 import msgspec
@@ -33,15 +36,20 @@ from contrail_config.kubernetes.kinds import (
     VirtualNetworkObject,
     virtual_network_object,
 )
+from contrail_config.kubernetes.network_numbers import NetworkNumbers
 from contrail_config.objects import VirtualNetwork, network_uuid
 
 
 class NetworkCreation:
-    """Creates networks of one process. `informer` follows the networks; it must have listed them before."""
+    """Creates networks of one process.
 
-    def __init__(self, client: KubeClient, informer: Informer[VirtualNetworkObject]) -> None:
+    `informer` follows the networks; it must have listed them before, and `numbers` must have all virtual machines.
+    """
+
+    def __init__(self, client: KubeClient, informer: Informer[VirtualNetworkObject], numbers: NetworkNumbers) -> None:
         self._client = client
         self._informer = informer
+        self._numbers = numbers
         self._in_creation: set[int] = set()  # vnis
         self._responses: dict[int, VirtualNetworkObject] = {}  # networks that the informer may not show yet, by vni
         self._first_write = asyncio.Lock()
@@ -62,7 +70,7 @@ class NetworkCreation:
         """
         others = [other for other in self._informer.objects if other.is_confirmed and not _same(other, network)]
         await self._check_conflicts(network, others)
-        vni = network.vni or self._free_vni(others)
+        vni = network.vni or self._free_vni(network.uuid, others)
         self._in_creation.add(vni)
         try:
             wanted = virtual_network_object(msgspec.structs.replace(network, vni=vni))
@@ -72,12 +80,14 @@ class NetworkCreation:
         self._responses[vni] = created
         return created
 
-    def _free_vni(self, others: Iterable[VirtualNetworkObject]) -> int:
+    def _free_vni(self, uuid: str, others: Iterable[VirtualNetworkObject]) -> int:
+        """Returns the number that the network's virtual machines have, else the lowest; one that nobody else has."""
         for vni, known in list(self._responses.items()):
             if self._informer.has_observed(known.metadata.name, known.metadata.resource_version):
                 del self._responses[vni]
         taken = {other.spec.vni for other in others} | self._in_creation | self._responses.keys()
-        return next(vni for vni in range(1, len(taken) + 2) if vni not in taken)
+        taken |= self._numbers.of_others(uuid)
+        return next(vni for vni in itertools.chain(self._numbers.of(uuid), itertools.count(1)) if vni not in taken)
 
     async def _check_conflicts(self, network: VirtualNetwork, others: Iterable[VirtualNetworkObject]) -> None:
         for other in others:
@@ -86,6 +96,9 @@ class NetworkCreation:
             if network.vni and other.spec.vni == network.vni and await self._exists(other):
                 problem = f"vni {network.vni} is already used by network {other.spec.name}"
                 raise ConflictError(f"network {network.name}: {problem}")
+        if network.vni in self._numbers.of_others(network.uuid):
+            problem = f"vni {network.vni} still belongs to another network, which was deleted or has virtual machines"
+            raise ConflictError(f"network {network.name}: {problem}")
 
     async def _exists(self, observed: VirtualNetworkObject) -> bool:
         """Whether the network still exists: the watch may not have delivered its deletion, and nobody tries again."""

@@ -93,7 +93,7 @@ class KubernetesStore:
         )
         self._virtual_machines = VirtualMachineClient(client)
         self._pending = PendingVirtualMachineClient(client.low_priority())
-        self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
+        self._networks = VirtualNetworkClient(client, self._allocations, self._committer, self._virtual_machines)
         self.slices = NetworkSlices(client, self._networks.find, self._home_of, self._node_address_of, enabled=slices)
         self._networks.on_change(self.slices.network_changed)
         self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)

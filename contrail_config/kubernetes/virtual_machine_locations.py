@@ -8,6 +8,7 @@ deleted, or, if it could not be written, until its addresses are released.
 import sys
 from typing import Final, NamedTuple
 
+from contrail_config.kubernetes.network_numbers import NetworkNumber, NetworkNumbers
 from contrail_config.kubernetes.node_buckets import NODE_BUCKETS
 from contrail_config.objects import VirtualMachine
 
@@ -16,7 +17,7 @@ _SHARED: Final[dict[tuple[str, ...], tuple[str, ...]]] = {(bucket,): (bucket,) f
 
 
 class Location(NamedTuple):
-    """Buckets that may have the object, name, node and interfaces of the virtual machine.
+    """Buckets that may have the object, name, node, interfaces and network numbers of the virtual machine.
 
     More than one bucket while it moves, the new one first. `confirmed`: it was read, or its write got a response.
     """
@@ -25,13 +26,15 @@ class Location(NamedTuple):
     name: str
     node: str
     interfaces: tuple[str, ...]
+    numbers: tuple[NetworkNumber, ...]
     confirmed: bool
 
 
 class VirtualMachineLocations:
-    """Locations by uuid."""
+    """Locations by uuid. Keeps `numbers` up to date."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: NetworkNumbers) -> None:
+        self._numbers = numbers
         self._locations: dict[str, Location] = {}
         self._uuids: dict[str, str] = {}  # by name
         self._owner_of: dict[str, str] = {}  # interface to virtual machine
@@ -52,8 +55,11 @@ class VirtualMachineLocations:
         """Sets the location of a virtual machine, in place of an earlier one."""
         buckets = _SHARED.get(buckets, buckets)
         interfaces = tuple(interface.uuid for interface in virtual_machine.interfaces)
+        numbers = self._numbers.add(virtual_machine.interfaces)
+        if (before := self._locations.get(virtual_machine.uuid)) is not None:
+            self._numbers.remove(before.numbers)
         self._locations[virtual_machine.uuid] = Location(
-            buckets, virtual_machine.name, sys.intern(virtual_machine.node), interfaces, confirmed
+            buckets, virtual_machine.name, sys.intern(virtual_machine.node), interfaces, numbers, confirmed
         )
         self._uuids[virtual_machine.name] = virtual_machine.uuid
         for interface in interfaces:
@@ -72,6 +78,7 @@ class VirtualMachineLocations:
         location = self._locations.pop(uuid, None)
         if location is None:
             return
+        self._numbers.remove(location.numbers)
         if self._uuids.get(location.name) == uuid:
             del self._uuids[location.name]
         for interface in location.interfaces:

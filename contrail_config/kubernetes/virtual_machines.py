@@ -35,6 +35,7 @@ from contrail_config.kubernetes.kinds import (
     replacement,
     virtual_machine_object,
 )
+from contrail_config.kubernetes.network_numbers import NetworkNumbers
 from contrail_config.kubernetes.node_buckets import is_node_bucket, node_bucket
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.kubernetes.validated import VALIDATED_VIRTUAL_MACHINES, valid_virtual_machine
@@ -60,7 +61,9 @@ class VirtualMachineClient:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._locations = VirtualMachineLocations()
+        self.network_numbers = NetworkNumbers()
+        self._locations = VirtualMachineLocations(self.network_numbers)
+        self._listed = False
         self._ignored = set[str]()  # names of objects in the last list
         self._invalid = list[UndecodableObject]()  # in the last list, and since
 
@@ -110,6 +113,11 @@ class VirtualMachineClient:
             log.warning("virtual machine %s: finishing its move to node %s", each.name, each.node)
             await self.put(each)
         return stored.complete + stored.pending
+
+    async def ensure_listed(self) -> None:
+        """Lists all virtual machines if that was never done, so that `network_numbers` has those of all of them."""
+        if not self._listed:
+            await self._read_all(EVERYTHING)
 
     async def delete(self, uuid: str) -> Location | None:
         """Deletes the virtual machine and returns where it was, if that is known. Idempotent until `forget`."""
@@ -259,6 +267,7 @@ class VirtualMachineClient:
             virtual_machine = moved.setdefault(uuid, copies[0].spec)
             buckets = (node_bucket(virtual_machine.node), *(copy.metadata.namespace for copy in copies))
             self._locations.set(virtual_machine, *buckets)
+        self._listed = self._listed or selector is EVERYTHING
         known = {each.uuid for each in here} if moving else set()
         here += [each for each in moved.values() if each.uuid not in known]
         return _Stored(sorted(here, key=lambda each: each.name), list(moved.values()), pending)

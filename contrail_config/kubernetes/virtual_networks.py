@@ -42,6 +42,7 @@ from contrail_config.kubernetes.network_cache import NetworkCache
 from contrail_config.kubernetes.network_creation import NetworkCreation, delete_at_version
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.kubernetes.validated import VALIDATED_NETWORKS, network_problem, valid_network
+from contrail_config.kubernetes.virtual_machines import VirtualMachineClient
 from contrail_config.objects import VirtualNetwork
 
 log = logging.getLogger(__name__)
@@ -65,13 +66,21 @@ class VirtualNetworkClient:
     `informer` follows them and calls `apply`; it must have listed them before the first write.
     """
 
-    def __init__(self, client: KubeClient, allocations: AllocationCache, committer: Committer) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        allocations: AllocationCache,
+        committer: Committer,
+        virtual_machines: VirtualMachineClient,
+    ) -> None:
         self._client = client
         self.informer = Informer(client, VIRTUAL_NETWORKS, self.apply)
-        self._creation = NetworkCreation(client, self.informer)
+        self._virtual_machines = virtual_machines
+        self._numbers = virtual_machines.network_numbers
+        self._creation = NetworkCreation(client, self.informer, self._numbers)
         self._allocations = allocations
         self._committer = committer
-        self._cache = NetworkCache(allocations.drop_pools)
+        self._cache = NetworkCache(self._removed)
         self._invalid: dict[str, UndecodableObject] = {}
         self._closed: Counter[str] = Counter()  # networks in which no address is allocated now
         self._on_change: Callable[[str], None] | None = None
@@ -127,6 +136,7 @@ class VirtualNetworkClient:
             with attempt:
                 written = await self._put(network)
         self._cache.put(written)
+        self._numbers.end_reservation(network.uuid)
         return written.spec
 
     async def delete(self, uuid: str) -> None:
@@ -140,7 +150,7 @@ class VirtualNetworkClient:
                         raise InUseError(f"network {name}: still in use: interfaces have addresses in it")
                     if found is not None and not await delete_at_version(self._client, found.document):
                         raise TryAgain
-            self._cache.remove(uuid)
+            self._remove(uuid)
 
     async def delete_retired(self, uuid: str) -> None:
         """Deletes the network if it is retired and has no allocated address."""
@@ -152,7 +162,16 @@ class VirtualNetworkClient:
             if found is None or found.item is None or not found.item.spec.retired or await self._is_used(uuid):
                 return
             if await delete_at_version(self._client, found.document):
-                self._cache.remove(uuid)
+                self._remove(uuid)
+
+    def _removed(self, network: VirtualNetwork) -> None:
+        self._allocations.drop_pools(network.uuid)
+        self._numbers.reserve(network)
+
+    def _remove(self, uuid: str) -> None:
+        """Removes a network that nobody needs any more."""
+        self._cache.remove(uuid)
+        self._numbers.end_reservation(uuid)
 
     def apply(self, change: ObjectChange[VirtualNetworkObject]) -> None:
         """Applies a change of the watch to the cache; instead of an invalid state the last valid one stays."""
@@ -190,6 +209,7 @@ class VirtualNetworkClient:
             stored = None
         found = None if stored is None else stored.item
         if stored is None or found is None or not found.is_confirmed:
+            await self._virtual_machines.ensure_listed()
             async with self._without_allocations(network.uuid):
                 self._check_subnets(network)
                 return await self._creation.create(network, found)

@@ -104,7 +104,13 @@ class NetworkTable:
             return await self._store.put_network(network)
         except ConflictError as error:
             kept = await self._store.put_network(msgspec.structs.replace(network, vni=0))
-            log.warning("network %s: restored with vni %d: %s", network.name, kept.vni, error)
+            log.warning(
+                "network %s: restored with vni %d: %s; recreate its pods that have vni %d",
+                network.name,
+                kept.vni,
+                error,
+                network.vni,
+            )
             return kept
 
     def unconfirmed(self, name: FqName) -> VirtualNetwork | None:

@@ -23,7 +23,7 @@ def removed() -> list[str]:
 
 @pytest.fixture
 def cache(removed: list[str]) -> NetworkCache:
-    return NetworkCache(removed.append)
+    return NetworkCache(lambda network: removed.append(network.uuid))
 
 
 def test_a_response_is_uncertain_after_a_list_until_the_watch_confirms_it(cache: NetworkCache) -> None:

@@ -1,5 +1,7 @@
 """Virtual networks that somebody deletes are put back with their uuid and vni, if anything needs them."""
 
+from collections import defaultdict
+
 import pytest
 
 from contrail_config.objects import VirtualNetwork
@@ -101,12 +103,58 @@ async def test_a_retired_network_with_interfaces_is_put_back_until_they_are_gone
         await eventually(lambda: before.uuid not in stored_networks(server))
 
 
-async def test_a_network_whose_number_was_given_away_gets_another_one(
+def pod_numbers(server: FakeApiServer) -> dict[str, set[int]]:
+    """The numbers in virtual machines, by network uuid."""
+    found = defaultdict[str, set[int]](set)
+    for machine in stored_virtual_machines(server).values():
+        for interface in machine.interfaces:
+            found[interface.network_uuid].add(interface.vni)
+    return dict(found)
+
+
+async def test_networks_that_are_deleted_while_no_manager_runs_get_the_numbers_of_their_pods(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        for count, name in enumerate(("zz", "mm", "aa")):
+            objects.add_nad(name, cidr=f"10.{count + 1}.0.0/24")
+            await served(objects, server, f"on-{name}", name)
+    before = stored_networks(server)
+    for uuid in before:
+        server.remove(VIRTUAL_NETWORK_KIND, uuid, namespace="")
+    objects.add_nad("ab", cidr="10.9.0.0/24")  # by name it is created before the others
+    async with managed():
+        for name in ("ab", "zz", "mm", "aa"):
+            await existing(server, name)
+        after = stored_networks(server)
+        assert {uuid: {after[uuid].vni} for uuid in before} == pod_numbers(server)
+        assert len({network.vni for network in after.values()}) == len(after)
+
+
+async def test_the_number_of_a_deleted_network_is_not_given_to_one_that_is_created_before_it_is_put_back(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        objects.add_nad("zz", cidr="10.1.0.0/24")
+        before = await existing(server, "zz")
+        await served(objects, server, "on-zz", "zz")
+        for count in range(20):
+            objects.add_nad(f"a-{count}", cidr=f"10.{count + 20}.0.0/24")
+        delete(server, before)
+        for count in range(20, 40):
+            objects.add_nad(f"a-{count}", cidr=f"10.{count + 20}.0.0/24")
+        for count in range(40):
+            await existing(server, f"a-{count}")
+        assert await existing(server, "zz") == before
+
+
+async def test_a_network_whose_number_a_stranger_has_taken_gets_another_one(
     managed: Managed, objects: ClusterObjects, server: FakeApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with managed():
         objects.add_nad("net-a")
         before = await existing(server, "net-a")
+        uid = await served(objects, server, "old", "net-a")
         fq_name = ["default-domain", "others", "thief"]
         spec = {"fqName": fq_name, "uuid": "7b1d1f5e-0000-4000-8000-000000000001", "subnets": [], "vni": before.vni}
         server.faults.silent = True
@@ -119,6 +167,9 @@ async def test_a_network_whose_number_was_given_away_gets_another_one(
         after = await existing(server, "net-a")
         assert after.uuid == before.uuid
         assert after.vni != before.vni
+        new = await served(objects, server, "new", "net-a")
+        machines = stored_virtual_machines(server)  # nodes refuse the older one, since numbers disagree
+        assert [machines[each].interfaces[1].vni for each in (uid, new)] == [before.vni, after.vni]
 
 
 async def test_a_network_of_a_deleted_nad_stays_deleted(
