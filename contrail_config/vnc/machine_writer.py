@@ -16,7 +16,6 @@ from contrail_config.objects import VirtualMachine, VirtualMachineInterface
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.errors import VncExistsError, VncNotFoundError
-from contrail_config.vnc.holds import Clock
 from contrail_config.vnc.mapping import addresses, annotations, machines
 from contrail_config.vnc.network_writer import NetworkWriter
 from contrail_config.vnc.reference import Reference
@@ -29,12 +28,11 @@ _LEFTOVER_FIELDS: Final = ("annotations", "virtual_machine_interface_back_refs",
 class MachineWriter:
     """Writes virtual machines of one cluster. Callers hold the locks of uuid and name."""
 
-    def __init__(self, client: VncClient, cache: Cache, networks: NetworkWriter, clock: Clock) -> None:
+    def __init__(self, client: VncClient, cache: Cache, networks: NetworkWriter, routers: VirtualRouters) -> None:
         self._client = client
         self._cache = cache
         self._networks = networks
-        self._clock = clock
-        self._routers = VirtualRouters(client)
+        self._routers = routers
 
     async def put(self, machine: VirtualMachine) -> None:
         """Creates or replaces a virtual machine. Raises ConflictError, with its holder, if another has the name."""

@@ -5,10 +5,11 @@ has no compare-and-swap and no transactions: see `mapping` and `machine_writer` 
 its readers, `allocator` for how addresses stay unique.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NoReturn, Self
+from typing import Self
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
@@ -23,10 +24,15 @@ from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.leftovers import Leftovers
 from contrail_config.vnc.machine_writer import MachineWriter
 from contrail_config.vnc.network_writer import NetworkWriter
+from contrail_config.vnc.router_links import RouterLinks
+from contrail_config.vnc.virtual_routers import NodeAddresses, VirtualRouters, no_addresses
 
 
 class VncStore:
-    """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch."""
+    """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch.
+
+    `node_addresses` returns the addresses of a node, to find its virtual router by.
+    """
 
     def __init__(
         self,
@@ -35,16 +41,19 @@ class VncStore:
         cluster: str,
         clock: Clock = time.time,
         intervals: Intervals = DEFAULT_INTERVALS,
+        node_addresses: NodeAddresses = no_addresses,
     ) -> None:
         self._cache = Cache(cluster)
         self._clock = clock
         self._locks = KeyedLocks()
         self._follower = Follower(client, self._cache, intervals)
+        self.routers = routers = VirtualRouters(client, node_addresses)
         self._networks = NetworkWriter(client, self._cache, cluster)
-        self._machines = MachineWriter(client, self._cache, self._networks, clock)
+        self._machines = MachineWriter(client, self._cache, self._networks, routers)
         self._allocator = Allocator(client, self._cache, cluster, clock)
         self._holds = Holds(client, self._cache, cluster, clock)
         self._timer = HoldTimer(self._cache.addresses, clock, self._expire)
+        self.router_links = RouterLinks(client, self._cache, routers, self._locks)
         self._leftovers = Leftovers(client, self._machines, self._networks, cluster)
 
     @classmethod
@@ -187,13 +196,16 @@ class VncStore:
         """Like `watch_virtual_machines`, for networks."""
         return self._cache.networks.watch(start=start, sees=lambda _network: True)
 
-    async def free_held_addresses(self) -> NoReturn:
-        """Frees addresses when their hold ends, until it is cancelled: for the writer, from `start` on."""
-        await self._timer.run()
+    async def maintain(self) -> None:
+        """Frees held addresses in time and completes references, until it is cancelled: for the writer."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._timer.run())
+            tasks.create_task(self.router_links.run())
 
     async def close(self) -> None:
         """Ends all watches. Idempotent."""
         await self._follower.stop()
+        await self.routers.close()
         self._cache.machines.end()
         self._cache.networks.end()
 

@@ -21,6 +21,7 @@ from contrail_service.client_metrics import ClientMetrics
 from contrail_service.errors import ConfigurationError
 from manager.configuration import ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember
+from manager.kubernetes.node_address_reader import NodeAddressReader
 from manager.kubernetes.node_report_watch import may_be_plugged
 from manager.kubernetes.store_deletions import StoreDeletions
 from manager.manager import Manager, run_until_first_ends
@@ -43,7 +44,12 @@ async def join_contrail(
     )
     async with connect(access, before_write=_fenced(cluster), observer=observer) as client:
         intervals = Intervals(poll=settings.poll_interval)
-        yield VncStore(client, cluster=configuration.cluster_name, intervals=intervals)
+        yield VncStore(
+            client,
+            cluster=configuration.cluster_name,
+            intervals=intervals,
+            node_addresses=NodeAddressReader(cluster.client),
+        )
 
 
 def _fenced(cluster: ClusterMember) -> Callable[[], float]:
@@ -80,6 +86,6 @@ async def lead_on_contrail(store: VncStore, manager: Manager) -> None:
     """Runs the manager while this process leads."""
     try:
         await store.start()
-        await run_until_first_ends(manager.run(), store.free_held_addresses())
+        await run_until_first_ends(manager.run(), store.maintain())
     finally:
         await store.close()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.support.cluster_objects import ClusterObjects
+from tests.support.cluster_objects import NODES, ClusterObjects
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, plain_kubeconfig
 from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
 from tests.support.contrail_callers import Caller, Made, caller_of, subnet
@@ -127,6 +127,24 @@ async def test_a_pod_appears_as_the_kube_manager_of_contrail_would_write_it(
 async def addresses_of(caller: Caller, interface: str) -> list[str]:
     listed = await caller.get("/instance-ips", back_ref_id=interface, fields="instance_ip_address")
     return [item["instance_ip_address"] for item in listed["instance-ips"]]
+
+
+async def test_the_virtual_router_of_a_node_is_found_by_the_nodes_address(
+    manager: ManagerProcess, server: FakeApiServer, objects: ClusterObjects, caller: Caller
+) -> None:
+    """Kubernetes and Contrail may name a host differently."""
+    addresses = [{"type": "InternalIP", "address": "192.0.2.7"}]
+    node = {"metadata": {"name": NODE, "uid": "node uid"}, "status": {"addresses": addresses}}
+    server.storage.put(NODES, node)
+    router = await caller.create(
+        "virtual-router",
+        fq_name=["default-global-system-config", "compute-7.example"],
+        parent_type="global-system-config",
+        virtual_router_ip_address="192.0.2.7",
+    )
+    uid = add_pod(objects)
+    await leading(manager)
+    assert [link["uuid"] for link in (await caller.read(router))["virtual_machine_refs"]] == [uid]
 
 
 async def test_nothing_of_a_cluster_with_our_own_store_is_needed_or_made(

@@ -36,7 +36,7 @@ async def open_writer(double: ContrailApi) -> AsyncIterator[OpenWriter]:
             store = await VncStore.open(client, cluster="k8s", clock=time.time)
             resources.push_async_callback(store.close)
             if timer:
-                task = asyncio.create_task(store.free_held_addresses())
+                task = asyncio.create_task(store.maintain())
                 resources.push_async_callback(ended, task)
             return store
 
