@@ -4,6 +4,10 @@ A container port is `<root>/vm/<vm-name>/<vmi-uuid>`, an instance port `<root>/<
 below `<root>/corrupt` (the vrouter agent is known to leave zero-length ones), because Contrail's CNI plugin fails on a
 file that it cannot parse.
 
+A file that a plugin wrote before its POST stays as it is if it has the same values, like at the Contrail vrouter agent.
+A file of the agent has the key `author`, by which plugins know that it may stem from anybody who can post; after the
+upstream plugin is replaced, its own files are all that is known of the pods that it attached.
+
 Not thread-safe and blocking: `table` makes one change at a time, in a thread unless the disk is known to be fast.
 """
 
@@ -11,6 +15,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -65,7 +70,7 @@ class PortDirectory:
         """Writes and removes files, all or nothing; removing a missing file is not an error."""
         with storage_errors():
             self._files.apply(
-                write={self.path(port): encode_file(port) for port in write},
+                write={self.path(port): encode_file(port) for port in write if not self._is_written_by_plugin(port)},
                 remove=[self.path(port) for port in remove],
             )
 
@@ -74,6 +79,17 @@ class PortDirectory:
         if isinstance(port, InstancePort):
             return os.path.join(self._root, port.vmi_uuid)
         return os.path.join(self._vm_root, _directory_name(port.vm_name), port.vmi_uuid)
+
+    def _is_written_by_plugin(self, port: Port) -> bool:
+        if not isinstance(port, ContainerPort):
+            return False
+        try:
+            document = read_json(self.path(port), _documents)
+        except OSError:
+            return False  # there is no file, or writing it fails with the reason
+        if isinstance(document, str) or "author" in document:
+            return False
+        return all(document.get(key, "") == value for key, value in _values(port).items())
 
     def _load_all(self) -> Iterator[tuple[int, Port]]:
         """Yields each port with the modification time of its file in nanoseconds."""
@@ -108,6 +124,7 @@ class PortDirectory:
 
 
 _containers = msgspec.json.Decoder(ContainerPort)
+_documents = msgspec.json.Decoder(dict[str, Any])
 _instances = msgspec.json.Decoder(InstancePort)
 
 
@@ -119,6 +136,12 @@ def _read_container(path: str) -> ContainerPort | str:
 def _read_instance(path: str) -> InstancePort | str:
     port = read_json(path, _instances)
     return port if isinstance(port, str) else instance_validation_error(port) or normalize(port)
+
+
+def _values(port: ContainerPort) -> dict[str, str]:
+    """Returns the values of a port by their keys in its file, without those that the agent adds."""
+    values: dict[str, str] = msgspec.to_builtins(port)
+    return {key: value for key, value in values.items() if key not in ("author", "time")}
 
 
 def _directory_name(vm_name: str) -> str:

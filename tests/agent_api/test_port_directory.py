@@ -58,6 +58,10 @@ def load(root: Path) -> Load:
     return PortDirectory(str(root)).load
 
 
+def content_of(place: Path) -> Any:
+    return json.loads(place.read_text())
+
+
 def files(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
@@ -71,6 +75,39 @@ async def test_a_plugged_port_is_a_file_in_upstreams_format(served: ServedAgent,
     content = json.loads(text)
     assert list(content) == UPSTREAM_KEYS
     assert content | {"time": ""} == port_of(SAMPLE_VM, SAMPLE_VMI, author="contrail-agent", time="")
+
+
+@pytest.fixture
+def written(request: pytest.FixtureRequest, place: Path) -> str:
+    """What is in the sample's port file before the POST."""
+    content: str = getattr(request, "param", contrail_plugin_file(time="2026-01-01 00:00:00.0 +0000 UTC"))
+    place.write_text(content)
+    return content
+
+
+async def test_a_file_that_a_plugin_wrote_before_its_post_stays(
+    served: ServedAgent, root: Path, place: Path, written: str
+) -> None:
+    async with served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
+        assert answer.status == 200
+    assert content_of(place) == json.loads(written)
+    async with served.tcp.delete(f"/vm/{SAMPLE_VM}") as answer:
+        assert answer.status == 200
+    assert files(root) == []
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *(contrail_plugin_file(**{key: "other"}) for key in ("host-ifname", "vm-id", "vm-ifname", "author")),
+        *("", "{", "[]", "null"),
+    ],
+    indirect=True,
+)
+async def test_any_other_file_is_replaced(served: ServedAgent, place: Path, written: str) -> None:
+    async with served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
+        assert answer.status == 200
+    assert content_of(place) | {"time": ""} == port_of(SAMPLE_VM, SAMPLE_VMI, author="contrail-agent", time="")
 
 
 async def test_unplugging_removes_the_file_and_the_empty_directory(served: ServedAgent, root: Path) -> None:
