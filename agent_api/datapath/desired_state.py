@@ -2,8 +2,9 @@
 
 A network exists as soon as a virtual machine of this node has an interface in it, so that it is programmed before ADD
 asks; a port exists once it is plugged. Interfaces without a VNI are not connected. Networks are identified on the node
-by their VNI alone; two networks with one VNI are both left out, since programming them would connect them. Of index 0
-those networks are left out that `index_0` refuses.
+by their VNI alone; two networks with one VNI are both left out, since programming them would connect them. So are
+interfaces and other nodes whose VNI is not that of the network in this node's slice. Of index 0 those networks are left
+out that `index_0` refuses.
 """
 
 from collections import defaultdict
@@ -14,6 +15,7 @@ import msgspec
 
 from agent_api.datapath.fabric import Fabric, RemoteAddress, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
 from agent_api.datapath.index_0 import interface_problem, isolated_network, refused_index_0, subnets_of
+from agent_api.datapath.number_refusals import node_refusals, number_refusal
 from agent_api.datapath.refusals import FABRIC_SUBNETS, NetworkName, with_equal_vni, without_vni
 from contrail_config.objects import (
     ForwardingMode,
@@ -168,12 +170,15 @@ def desired_state(
     index_0: list[_Attached] = []
     spanning: list[VirtualMachineInterface] = []
     refused: dict[str, Refusal] = {}
+    disagreeing: dict[tuple[str, int], Refusal] = {}
     for virtual_machine in virtual_machines:
         for index, interface in enumerate(virtual_machine.interfaces):
             attached = _Attached(interface, link_of(virtual_machine, interface))
             if index == 0:
                 index_0.append(attached)
                 spanning += [interface] if spans_nodes(virtual_machine, index) else []
+            elif (disagreement := number_refusal(interface, fabric)) is not None:
+                disagreeing[interface.network_uuid, interface.vni] = disagreement
             elif interface.vni:
                 networks[interface.vni].append(attached)
             else:
@@ -194,7 +199,8 @@ def desired_state(
         uuids = {vni: attached[0].interface.network_uuid for vni, attached in networks.items()}
         state = _across_nodes(state, uuids, spanning, fabric)
     only = {vni: next(iter(found.values())) for vni, found in names.items() if len(found) == 1}
-    return Computation(state, only, tuple({**problems, **refused}.values()))
+    others = node_refusals((attached[0].interface for attached in networks.values()), fabric)
+    return Computation(state, only, (*{**problems, **refused}.values(), *disagreeing.values(), *others))
 
 
 def _sharing(vni: int, networks: Mapping[str, FqName]) -> dict[str, Refusal]:
@@ -249,8 +255,8 @@ def _across_nodes(
 def _remotes_of(network: DesiredNetwork, uuid: str, tunnel: Tunnel | None, fabric: Fabric) -> DesiredNetwork:
     return msgspec.structs.replace(
         network,
-        remotes=() if tunnel is None else fabric.endpoints(uuid, tunnel),
-        remote_blocks=() if tunnel is None else fabric.blocks(uuid, tunnel),
+        remotes=() if tunnel is None else fabric.endpoints(uuid, network.vni, tunnel),
+        remote_blocks=() if tunnel is None else fabric.blocks(uuid, network.vni, tunnel),
         complete=fabric.is_complete(uuid),
     )
 
@@ -263,14 +269,16 @@ def _routed_network(
     uuid = interfaces[0].network_uuid
     if tunnel is None and fabric.is_complete(uuid):
         return None  # else it may be known in a moment, and nothing is to be removed until then
+    number = fabric.number(uuid)  # nodes route index 0 by address, so a pod of an older number is no exception
+    vni = interfaces[0].vni if number is None else number
     return RoutedNetwork(
-        vni=interfaces[0].vni,
+        vni=vni,
         mtu=min(interface.mtu for interface in interfaces),
         own_blocks=fabric.own_blocks(uuid),
-        remotes=() if tunnel is None else fabric.blocks(uuid, tunnel),
+        remotes=() if tunnel is None else fabric.blocks(uuid, vni, tunnel),
         complete=fabric.is_complete(uuid),
         addresses=fabric.own_addresses(uuid),
-        node_addresses=() if tunnel is None else fabric.node_addresses(uuid, tunnel),
+        node_addresses=() if tunnel is None else fabric.node_addresses(uuid, vni, tunnel),
     )
 
 

@@ -2,6 +2,9 @@
 
 Packets to another node take IPv4 if both nodes have an IPv4 address, else IPv6, so that both sides choose the same. A
 node with which this one has no family in common is left out.
+
+The number (VNI) of a network is that in the slice of this node. What has another number is left out: nodes tell
+networks apart by number alone, so it would reach a network of somebody else.
 """
 
 from collections.abc import Iterable, Iterator
@@ -80,18 +83,28 @@ class Fabric:
         """Returns whether all slices of the network are known."""
         return self._slices.is_complete(network_uuid)
 
-    def endpoints(self, network_uuid: str, tunnel: Tunnel) -> tuple[RemoteEndpoint, ...]:
+    def number(self, network_uuid: str) -> int | None:
+        """Returns the number of a network; None while no slice of this node says so."""
+        own = self._slices.of(network_uuid).get(self._node)
+        return None if own is None else own.vni
+
+    def nodes_of_other_number(self, network_uuid: str, vni: int) -> dict[str, int]:
+        """Returns the other nodes that have a network with another number than this one, by name."""
+        slices = self._slices.of(network_uuid).items()
+        return {node: item.vni for node, item in slices if node != self._node and item.vni != vni}
+
+    def endpoints(self, network_uuid: str, vni: int, tunnel: Tunnel) -> tuple[RemoteEndpoint, ...]:
         """Returns the endpoints of a network on other nodes. One MAC is that of the first node by name."""
         found = dict[str, RemoteEndpoint]()
-        for item, address in self._remote(network_uuid, tunnel):
+        for item, address in self._remote(network_uuid, vni, tunnel):
             for each in item.endpoints:
                 found.setdefault(each.mac, RemoteEndpoint(each.mac, each.addresses, address))
         return tuple(found.values())
 
-    def blocks(self, network_uuid: str, tunnel: Tunnel) -> tuple[RemoteBlock, ...]:
+    def blocks(self, network_uuid: str, vni: int, tunnel: Tunnel) -> tuple[RemoteBlock, ...]:
         """Returns the blocks and single addresses of a network on other nodes. One CIDR is that of the first node."""
         found = dict[str, RemoteBlock]()
-        for item, address in self._remote(network_uuid, tunnel):
+        for item, address in self._remote(network_uuid, vni, tunnel):
             for cidr in (*item.blocks, *map(_host, item.borrowed)):
                 found.setdefault(cidr, RemoteBlock(cidr, address))
         return tuple(found.values())
@@ -106,19 +119,19 @@ class Fabric:
         own = self._slices.of(network_uuid).get(self._node)
         return () if own is None else _by_family(own.node_addresses)
 
-    def node_addresses(self, network_uuid: str, tunnel: Tunnel) -> tuple[RemoteAddress, ...]:
+    def node_addresses(self, network_uuid: str, vni: int, tunnel: Tunnel) -> tuple[RemoteAddress, ...]:
         """Returns the addresses of other nodes themselves in their blocks of a network."""
         return tuple(
             RemoteAddress(each, address)
-            for item, address in self._remote(network_uuid, tunnel)
+            for item, address in self._remote(network_uuid, vni, tunnel)
             for each in _by_family(item.node_addresses)
         )
 
-    def _remote(self, network_uuid: str, tunnel: Tunnel) -> Iterator[tuple[NetworkSlice, str]]:
+    def _remote(self, network_uuid: str, vni: int, tunnel: Tunnel) -> Iterator[tuple[NetworkSlice, str]]:
         """Yields the slices of other nodes, by name, each with the address under which this node reaches it."""
         for node, item in sorted(self._slices.of(network_uuid).items()):
             address = _common(item.tunnel, tunnel.addresses)
-            if node != self._node and address is not None:
+            if node != self._node and item.vni == vni and address is not None:
                 yield item, address
 
 

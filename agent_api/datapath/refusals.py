@@ -16,6 +16,9 @@ FABRIC_SUBNETS = ("10.64.0.0/12",)
 """Default of the networks (CIDRs) in which subnets of tenants may get a route on the node: Contrail's default for its
 `ip_fabric_subnets`."""
 
+_MAX_NAMED = 3
+"""Nodes in one message."""
+
 
 class RefusalReason(StrEnum):
     """Why a network is not connected, or a subnet has no route."""
@@ -26,6 +29,7 @@ class RefusalReason(StrEnum):
     NOT_ALLOWED = "not-allowed"
     EQUAL_VNI = "equal-vni"
     NO_VNI = "no-vni"
+    OTHER_VNI = "other-vni"
     NO_GATEWAY = "no-gateway"
 
 
@@ -62,6 +66,20 @@ def with_equal_vni(network: NetworkName, others: Sequence[str]) -> Refusal:
     """Returns the refusal of a network whose VNI other networks, by name, have too."""
     message = f"network {network.text}: not connected: VNI {network.vni} is also that of {', '.join(others)}"
     return Refusal(network.fq_name, network.vni, RefusalReason.EQUAL_VNI, message)
+
+
+def with_other_vni(network: NetworkName, number: int) -> Refusal:
+    """Returns the refusal of interfaces that do not have the network's number, so that other nodes would mix it up."""
+    problem = f"pods with VNI {network.vni} are not connected: the network has VNI {number} now: recreate them"
+    return Refusal(network.fq_name, network.vni, RefusalReason.OTHER_VNI, f"network {network.text}: {problem}")
+
+
+def with_nodes_of_other_vni(network: NetworkName, nodes: Mapping[str, int]) -> Refusal:
+    """Returns the refusal of other nodes, by name, that have the network with another number."""
+    others = ", ".join(f"{node} (VNI {vni})" for node, vni in sorted(nodes.items())[:_MAX_NAMED])
+    more = f" and {len(nodes) - _MAX_NAMED} more" if len(nodes) > _MAX_NAMED else ""
+    problem = f"not connected with nodes that do not have it with VNI {network.vni}: {others}{more}"
+    return Refusal(network.fq_name, network.vni, RefusalReason.OTHER_VNI, f"network {network.text}: {problem}")
 
 
 def index_0_subnet(network: NetworkName, subnet: str, reason: RefusalReason, why: str) -> Refusal:

@@ -42,17 +42,17 @@ def test_endpoints_of_other_nodes_have_the_address_of_their_node() -> None:
     )
     assert found.tunnel is not None
     expected = (RemoteEndpoint("02:00:00:00:00:02", ("10.1.0.3", "fd00::3"), "192.0.2.2"),)
-    assert found.endpoints(BLUE, found.tunnel) == expected
+    assert found.endpoints(BLUE, 7, found.tunnel) == expected
 
 
 def test_both_sides_choose_the_same_family() -> None:
     endpoint = Endpoint("02:00:00:00:00:02", ("10.1.0.3",))
     dual = make_slice("other", "fd00::2", "192.0.2.2", endpoints=(endpoint,))
     for own, chosen in ((("fd00::1", "192.0.2.1"), "192.0.2.2"), (("fd00::1",), "fd00::2")):
-        (found,) = fabric(dual).endpoints(BLUE, Tunnel(own, 4789))
+        (found,) = fabric(dual).endpoints(BLUE, 7, Tunnel(own, 4789))
         assert found.tunnel == chosen
     only_ipv6 = make_slice("other", "fd00::2", endpoints=(endpoint,))
-    assert fabric(only_ipv6).endpoints(BLUE, Tunnel(("192.0.2.1",), 4789)) == ()
+    assert fabric(only_ipv6).endpoints(BLUE, 7, Tunnel(("192.0.2.1",), 4789)) == ()
 
 
 def test_an_endpoint_that_two_nodes_claim_is_listed_once() -> None:
@@ -60,7 +60,7 @@ def test_an_endpoint_that_two_nodes_claim_is_listed_once() -> None:
     found = fabric(
         *(make_slice(node, f"192.0.2.{number}", endpoints=(endpoint,)) for number, node in enumerate("ba", 2))
     )
-    assert [each.tunnel for each in found.endpoints(BLUE, Tunnel(("192.0.2.1",), 4789))] == ["192.0.2.3"]
+    assert [each.tunnel for each in found.endpoints(BLUE, 7, Tunnel(("192.0.2.1",), 4789))] == ["192.0.2.3"]
 
 
 def test_blocks_and_borrowed_addresses_are_listed() -> None:
@@ -71,7 +71,7 @@ def test_blocks_and_borrowed_addresses_are_listed() -> None:
     )
     assert found.tunnel is not None
     assert found.own_blocks(BLUE) == ("10.2.0.0/26",)
-    assert found.blocks(BLUE, found.tunnel) == (
+    assert found.blocks(BLUE, 7, found.tunnel) == (
         RemoteBlock("10.2.0.64/26", "192.0.2.2"),
         RemoteBlock("10.2.0.9/32", "192.0.2.2"),
         RemoteBlock("fd00::9/128", "192.0.2.2"),

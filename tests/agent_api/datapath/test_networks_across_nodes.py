@@ -120,6 +120,20 @@ async def test_a_change_on_another_node_is_served(
     assert "remotes" not in changed["networks"][0]
 
 
+async def test_a_pod_whose_number_is_not_that_of_its_network_is_refused(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    await store.put_virtual_machine(POD)
+    state = await complete(linux)
+    slices.put(make_slice(msgspec.structs.replace(BLUE, vni=9), NODE, "192.0.2.1"))
+    assert (await get(linux, version=state["version"]))["networks"] == []
+    _, (index_0, index_1) = await vm_cfg(linux, wait="5")
+    assert "refused" not in index_0
+    assert "pods with VNI 5 are not connected: the network has VNI 9 now" in index_1["refused"]
+    (refused,) = linux.agent.datapath.refusals()
+    assert (refused.network, refused.reason) == (BLUE.network, "other-vni")
+
+
 async def test_networks_of_pods_that_are_gone_are_not_followed(
     store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
 ) -> None:
