@@ -130,8 +130,9 @@ async def test_a_pod_whose_number_is_not_that_of_its_network_is_refused(
     _, (index_0, index_1) = await vm_cfg(linux, wait="5")
     assert "refused" not in index_0
     assert "pods with VNI 5 are not connected: the network has VNI 9 now" in index_1["refused"]
-    (refused,) = linux.agent.datapath.refusals()
-    assert (refused.network, refused.reason) == (BLUE.network, "other-vni")
+    async with linux.unix.get("/datapath/report") as answer:
+        (refused,) = (await answer.json())["refused"]
+    assert (tuple(refused["network"]), refused["reason"]) == (BLUE.network, "other-vni")
 
 
 async def test_networks_of_pods_that_are_gone_are_not_followed(
