@@ -6,8 +6,9 @@ filtered it (`tunnel_rules` says who is a node). From ports these are accepted:
 
 - IPv4 and IPv6 packets whose port, MAC and source address are an element of the sets `ipv4` and `ipv6`;
 - ARP packets whose sender, both in the frame and in the message, is an element: a pod cannot claim another's address;
-- neighbour advertisements whose target is an element, too. Router advertisements and redirects are never accepted.
-  So that they cannot hide in fragments, the first fragment of an ICMPv6 message must contain its type.
+- neighbour advertisements whose target is an element, too. Router advertisements and redirects are never accepted,
+  except behind an authentication header, with which Linux discards packets of strangers. So that they cannot hide in
+  fragments, the first fragment of an ICMPv6 message must contain its type.
 
 Frames with a VLAN tag and other protocols have no rule. A port without elements is mute. The unspecified address of
 IPv6 (duplicate address detection, multicast reports) is dropped without being counted: every honest pod sends it.

@@ -7,19 +7,25 @@ node does; of a routed port only those pass whose link and source address are an
 - a link that is in `ports` and has no other element is mute;
 - the unspecified address of IPv6 (duplicate address detection, multicast reports) is dropped without being counted.
 
+Chain `to_node`, for packets to the node itself: those from a routed port to a loopback address are dropped. The kernel
+drops them by itself, unless somebody sets `route_localnet`, as the plugin `portmap` does on the link of a pod.
+
 Chain `between_ports`, for packets from one routed port to another, or from and to other nodes through a tunnel. The
 network of a port is the group of its link. That of a tunnel is the cluster's, so no other one spans nodes. Only those
 pass that
 
 - stay in one network, whose pair of groups is an element of `networks`,
-- belong to a connection that was accepted,
-- go to a pod of the cluster's network (0) through a Service, which has translated their destination. So pods of all
-  networks reach the Services of the cluster's, such as its name server, and no pod of it reaches those of others. Echo
-  requests do not count: where two have one identifier, the kernel gives the later another one, and says then, too, that
-  the destination was translated. No Service is of ICMP.
+- go to a pod of the cluster's network (0) through a Service, which has translated their destination, or come back from
+  there. So pods of all networks reach the Services of the cluster's, such as its name server, and no pod of it reaches
+  those of others.
+
+That a connection is known is not enough: it may be of pods that had the same addresses before. Nor do ICMP errors pass,
+which anybody can write, nor echo requests: where two have one identifier, the kernel gives the later another one, and
+says then, too, that the destination was translated. No Service is of ICMP.
 
 Chain `to_outside`, only with masquerade: new connections from a routed port to what is neither another port nor in an
-excluded network get the node's address.
+excluded network get the node's address. Chain `valid_to_outside` drops what belongs to no connection, and so would keep
+the pod's address.
 
 Chain `until_known` instead, while the masquerade is pending: new connections from a routed port to other links are
 dropped. Connection tracking remembers one that passed with the pod's address, and never translates it later.
@@ -29,6 +35,7 @@ Comments of rules end in digests (`rule_texts`), so that a dump tells whether th
 
 from __future__ import annotations
 
+import itertools
 import socket
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,32 +69,40 @@ MODULES: Mapping[str, str] = {
     "add a rule to chain to_outside (masquerade": "nft_masq",
     "add a rule to chain until_known": "nft_ct",
     "add a rule to chain between_ports": "nft_ct",
+    "add a rule to chain valid_to_outside": "nft_ct",
     "add a rule": "nf_tables",
 }
 """Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
 
-_FROM_PORTS, _BETWEEN_PORTS, _TO_OUTSIDE, _UNTIL_KNOWN = "from_ports", "between_ports", "to_outside", "until_known"
-_PREROUTING, _FORWARD, _POSTROUTING = 0, 2, 4  # NF_INET_...
+_FROM_PORTS, _TO_NODE, _BETWEEN_PORTS = "from_ports", "to_node", "between_ports"
+_VALID_TO_OUTSIDE, _TO_OUTSIDE, _UNTIL_KNOWN = "valid_to_outside", "to_outside", "until_known"
+_PREROUTING, _INPUT, _FORWARD, _POSTROUTING = 0, 1, 2, 4  # NF_INET_...
 _RAW, _FILTER, _SOURCE_NAT = -300, 0, 100  # NF_IP_PRI_RAW, NF_IP_PRI_FILTER, NF_IP_PRI_NAT_SRC
 _CLUSTER = struct.pack("=I", 0)
 _ICMP, _ICMPV6 = bytes([socket.IPPROTO_ICMP]), bytes([socket.IPPROTO_ICMPV6])
 _UNSPECIFIED = bytes(16)
+_LOOPBACK = "127.0.0.0/8"  # that of IPv6 is never routed
 
 
 def chains(masquerade: Masquerade | None) -> list[Chain]:
     """Returns all chains of the table."""
-    found = [Chain(_FROM_PORTS, _PREROUTING, _RAW), Chain(_BETWEEN_PORTS, _FORWARD, _FILTER)]
-    if masquerade is not None and masquerade.is_known:
-        found.append(Chain(_TO_OUTSIDE, _POSTROUTING, _SOURCE_NAT, kind="nat"))
-    elif masquerade is not None:
-        found.append(Chain(_UNTIL_KNOWN, _FORWARD, _FILTER))
-    return found
+    always = [
+        Chain(_FROM_PORTS, _PREROUTING, _RAW),
+        Chain(_TO_NODE, _INPUT, _FILTER),
+        Chain(_BETWEEN_PORTS, _FORWARD, _FILTER),
+    ]
+    if masquerade is None:
+        return always
+    if not masquerade.is_known:
+        return [*always, Chain(_UNTIL_KNOWN, _FORWARD, _FILTER)]
+    translated = Chain(_TO_OUTSIDE, _POSTROUTING, _SOURCE_NAT, kind="nat")
+    return [*always, Chain(_VALID_TO_OUTSIDE, _FORWARD, _FILTER), translated]
 
 
 def rules(masquerade: Masquerade | None) -> list[RuleText]:
     """Returns all rules of the table; raises LinkError if an excluded network is malformed."""
     try:
-        return with_digests([*_from_ports(), *_between_ports(), *_beyond_ports(masquerade)])
+        return with_digests([*_from_ports(), *_to_node(), *_between_ports(), *_beyond_ports(masquerade)])
     except ValueError as error:
         raise LinkError(f"masquerade: {error}") from error
 
@@ -166,20 +181,28 @@ def _from_ports() -> Iterator[RuleText]:
     yield RuleText(_FROM_PORTS, (nft.count(), drop), SPOOFED)
 
 
+def _to_node() -> Iterator[RuleText]:
+    from_port = (nft.load_meta(nft.IIF, 0), nft.is_element(PORTS))
+    drop = (*from_port, *is_in(DESTINATION, _LOOPBACK), nft.verdict(nft.DROP))
+    yield RuleText(_TO_NODE, drop, "drop to loopback")
+
+
 def _between_ports() -> Iterator[RuleText]:
     accept = nft.verdict(nft.ACCEPT)
     tunnel = ROUTED_PREFIX.encode()
     from_others = (nft.load_meta(nft.IIFNAME, 0), nft.differs(0, tunnel), nft.load_meta(nft.IIF, 0))
     to_others = (nft.load_meta(nft.OIFNAME, 0), nft.differs(0, tunnel), nft.load_meta(nft.OIF, 0))
     groups = (nft.load_meta(nft.IIFGROUP, 0), nft.load_meta(nft.OIFGROUP, 1))
+    to_cluster = (nft.load_meta(nft.OIFGROUP, 0), nft.equals(0, _CLUSTER))
+    from_cluster = (nft.load_meta(nft.IIFGROUP, 0), nft.equals(0, _CLUSTER), *nft.has_state(nft.ESTABLISHED))
+    by_service = nft.is_destination_translated()
     no_echo = (nft.load_meta(nft.L4PROTO, 0), nft.differs(0, _ICMP), nft.differs(0, _ICMPV6))
-    to_cluster = (nft.load_meta(nft.OIFGROUP, 0), nft.equals(0, _CLUSTER), *no_echo, *nft.is_destination_translated())
     for comment, expressions in (
         ("accept from other links", (*from_others, nft.is_not_element(PORTS), accept)),
         ("accept to other links", (*to_others, nft.is_not_element(PORTS), accept)),
         ("accept in one network", (*groups, nft.is_element(NETWORKS), accept)),
-        ("accept established", (*nft.has_state(nft.ESTABLISHED | nft.RELATED), accept)),
-        ("accept to Services of the cluster", (*to_cluster, accept)),
+        ("accept to Services of the cluster", (*to_cluster, *no_echo, *by_service, accept)),
+        ("accept from Services of the cluster", (*from_cluster, *by_service, accept)),
         ("drop between networks", (nft.count(), nft.verdict(nft.DROP))),
     ):
         yield RuleText(_BETWEEN_PORTS, expressions, comment)
@@ -188,7 +211,9 @@ def _between_ports() -> Iterator[RuleText]:
 def _beyond_ports(masquerade: Masquerade | None) -> Iterator[RuleText]:
     if masquerade is None:
         return iter(())
-    return _to_outside(masquerade) if masquerade.is_known else _until_known()
+    if not masquerade.is_known:
+        return _until_known()
+    return itertools.chain(_valid_to_outside(masquerade), _to_outside(masquerade))
 
 
 def _until_known() -> Iterator[RuleText]:
@@ -197,12 +222,21 @@ def _until_known() -> Iterator[RuleText]:
     yield RuleText(_UNTIL_KNOWN, drop, "drop new connections")
 
 
+def _valid_to_outside(masquerade: Masquerade) -> Iterator[RuleText]:
+    yield from _not_translated(_VALID_TO_OUTSIDE, masquerade)
+    yield RuleText(_VALID_TO_OUTSIDE, (*nft.has_state(nft.INVALID), nft.verdict(nft.DROP)), "drop invalid")
+
+
 def _to_outside(masquerade: Masquerade) -> Iterator[RuleText]:
-    accept = nft.verdict(nft.ACCEPT)
-    yield from _between_others_and_to_ports(_TO_OUTSIDE)
-    for network in masquerade.excluded:
-        yield RuleText(_TO_OUTSIDE, (*is_in(DESTINATION, network), accept), f"accept to {network}")
+    yield from _not_translated(_TO_OUTSIDE, masquerade)
     yield RuleText(_TO_OUTSIDE, (nft.masquerade(),), "masquerade")
+
+
+def _not_translated(chain: str, masquerade: Masquerade) -> Iterator[RuleText]:
+    yield from _between_others_and_to_ports(chain)
+    for network in masquerade.excluded:
+        expressions = (*is_in(DESTINATION, network), nft.verdict(nft.ACCEPT))
+        yield RuleText(chain, expressions, f"accept to {network}")
 
 
 def _between_others_and_to_ports(chain: str) -> Iterator[RuleText]:

@@ -23,7 +23,7 @@ class TunnelFilterState(NamedTuple):
 
 
 class TunnelFilterOutcome(NamedTuple):
-    """Number of changes, packets from unknown nodes since the table was made, and addresses that are still accepted."""
+    """Number of changes, packets that were dropped since the table was made, and addresses that are still accepted."""
 
     changes: int
     dropped: int
@@ -86,7 +86,7 @@ def read_filter(filters: NftablesSocket) -> TunnelFilterState:
             raise
         return TunnelFilterState(None, frozenset(), 0)
     rules = () if table is None else table.rules
-    dropped = sum(rule.packets for rule in rules if rule.comment.startswith(tunnel_rules.UNKNOWN))
+    dropped = sum(rule.packets for rule in rules if rule.comment.startswith(tunnel_rules.COUNTED))
     return TunnelFilterState(table, frozenset(_text(key) for key in keys), dropped)
 
 

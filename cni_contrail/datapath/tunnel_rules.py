@@ -1,8 +1,12 @@
-"""Filter of tunnel packets on the node: those of known nodes pass, as one nf_tables table in the node's namespace.
+"""Filter of tunnel packets on the node: only the nodes' own pass, as one nf_tables table in the node's namespace.
 
 Chain `from_nodes`, on packets to the node itself: of those to the UDP port of tunnels only the ones from addresses in
 the sets `ipv4` and `ipv6` pass. Others are dropped and counted. Later fragments of a packet have no port and pass, but
 the first one has, so the packet stays incomplete.
+
+Chain `to_nodes`, on packets that the node forwards: none goes to the UDP port of tunnels of a known node. A pod could
+otherwise send tunnel packets of its own, which the masquerade gives the address of its node. The tunnels' packets are
+not forwarded, but the node's. Not promised: that a process in the node's own namespace does not send any.
 
 The port is the tunnels' alone: packets of another program that uses VXLAN on the same port are dropped, too, unless
 they come from a known node.
@@ -14,25 +18,25 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.nftables_messages import Chain, Expression, KeyField
-from cni_contrail.datapath.rule_texts import SOURCE, RuleText, is_family, with_digests
+from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_family, with_digests
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.message import NetlinkRequest
 
 TABLE = nft.Table(nft.INET, "contrail-tunnels")
 SETS: Mapping[str, tuple[KeyField, ...]] = {"ipv4": (nft.IPV4,), "ipv6": (nft.IPV6,)}
-UNKNOWN = "drop from unknown nodes"
-"""Beginning of the comment of the rule that counts dropped packets."""
+COUNTED = ("drop from unknown nodes", "drop forwarded to")
+"""Beginnings of the comments of rules that count dropped packets."""
 
 MODULES: Mapping[str, str] = {"add a rule": "nf_tables"}
 """Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
 
-_FROM_NODES = "from_nodes"
-_INPUT = 1  # NF_INET_LOCAL_IN
+_FROM_NODES, _TO_NODES = "from_nodes", "to_nodes"
+_INPUT, _FORWARD = 1, 2  # NF_INET_LOCAL_IN, NF_INET_FORWARD
 _RAW = -300  # NF_IP_PRI_RAW
 _UDP = b"\x11"
 _DESTINATION_PORT = (nft.TRANSPORT, 2, 2)
 
-CHAINS = (Chain(_FROM_NODES, _INPUT, _RAW),)
+CHAINS = (Chain(_FROM_NODES, _INPUT, _RAW), Chain(_TO_NODES, _FORWARD, _RAW))
 
 
 def rules(port: int) -> list[RuleText]:
@@ -77,7 +81,11 @@ def _rules(port: int) -> Iterator[RuleText]:
         yield RuleText(
             _FROM_NODES, (*to_port, *is_family(family), *source, nft.verdict(nft.ACCEPT)), f"accept from {name}"
         )
-    yield RuleText(_FROM_NODES, (*to_port, nft.count(), nft.verdict(nft.DROP)), UNKNOWN)
+    yield RuleText(_FROM_NODES, (*to_port, nft.count(), nft.verdict(nft.DROP)), COUNTED[0])
+    for family, name in ((nft.IPV4_FAMILY, "ipv4"), (nft.IPV6_FAMILY, "ipv6")):
+        destination = (nft.load_payload(*DESTINATION[family], 0), nft.is_element(name))
+        drop = (*to_port, *is_family(family), *destination, nft.count(), nft.verdict(nft.DROP))
+        yield RuleText(_TO_NODES, drop, f"{COUNTED[1]} {name}")
 
 
 def _is(load: Expression, value: bytes) -> tuple[Expression, ...]:

@@ -84,6 +84,12 @@ def with_udp_checksum(source: str, destination: str, datagram: bytes) -> bytes:
     return datagram[:6] + struct.pack("!H", _checksum(pseudo + datagram)) + datagram[8:]
 
 
+def icmp(kind: int, code: int, body: bytes) -> bytes:
+    """An ICMP message (RFC 792); `body` begins with the four bytes behind the checksum."""
+    message = struct.pack("!BBH", kind, code, 0) + body
+    return message[:2] + struct.pack("!H", _checksum(message)) + message[4:]
+
+
 class PacketSocket:
     """Sends frames on a link of a namespace, and receives what comes in there."""
 

@@ -1,5 +1,6 @@
 """Tests of the filter of routed ports: what a pod may send, and what of it is counted."""
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -125,6 +126,21 @@ def test_duplicate_address_detection_of_a_pod_is_not_counted(
     before = node.reconcile().drops.spoofing
     assert not received(pair, wires, _ipv6(pair[1], "::"))
     assert node.reconcile().drops.spoofing == before
+
+
+def test_a_pod_does_not_reach_loopback_addresses_of_the_node(
+    node: RoutedNode, pair: Pair, wires: tuple[PacketSocket, PacketSocket]
+) -> None:
+    node.run("sysctl", "-qw", "net.ipv4.conf.tap2.route_localnet=1")  # as the plugin `portmap` does
+    with node.namespace.inside():
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with server:
+        server.bind(("127.0.0.1", 4000))
+        server.setblocking(False)
+        wires[0].send(_frame(pair[0], frames.ipv4(pair[0].ipv4, "127.0.0.1", frames.udp(MARK))))
+        assert reaches(pair[0].namespace, GATEWAYS[0])  # which comes later on the same way
+        with pytest.raises(BlockingIOError):
+            server.recv(100)
 
 
 def test_packets_of_other_links_are_not_filtered(node: RoutedNode, pair: Pair) -> None:

@@ -1,10 +1,12 @@
 """The filter of tunnel packets: those of known nodes pass, others are dropped and counted."""
 
+import socket
 import struct
 from collections.abc import Iterator
 
 import pytest
 
+from cni_contrail.datapath.desired import Masquerade, Routed
 from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS, NodeOutcome
 from tests.support import frames
 from tests.support.echo import reaches
@@ -131,6 +133,27 @@ def test_nodes_that_are_gone_are_accepted_until_the_list_has_been_complete_for_a
     assert not any(address in node.run("nft", "list", "ruleset") for address in STRANGER.values())
 
 
+def test_a_pod_cannot_send_tunnel_packets_in_the_name_of_its_node(cluster: Cluster, pair: Pair, version: int) -> None:
+    sender, victim = pair
+    attacker = cluster.add_routed_pod(sender.node, ("10.9.0.10", "fd09::10"))
+    masquerade = Masquerade(("10.9.0.0/16", "fd09::/64"))
+    network, underlay = cluster.network(sender.node, RED), cluster.underlay(sender.node)
+    assert not sender.node.reconcile([network], underlay, Routed((attacker.port,), masquerade)).problems
+    with attacker.namespace.inside():
+        datagrams = socket.socket(socket.AF_INET if version == 4 else socket.AF_INET6, socket.SOCK_DGRAM)
+    wire = PacketSocket(victim.namespace, "eth0")
+    try:
+        with datagrams:
+            for port, payload in ((PORT, MARK), (PORT + 1, LAST)):
+                datagrams.sendto(encapsulated(pair, payload), (victim.node.tunnel, port))
+        assert reaches(sender.namespace, victim.ipv4)
+        assert not any(MARK in frame for frame in wire.received())
+    finally:
+        wire.close()
+    outcome = sender.node.reconcile([network], underlay, Routed((attacker.port,), masquerade))
+    assert outcome.drops[INDEX_0].tunnel == 1
+
+
 def reconciled(cluster: Cluster) -> NodeOutcome:
     return cluster.sync()[1]
 
@@ -142,10 +165,8 @@ def dropped(cluster: Cluster) -> int:
 
 def tunnelled(pair: Pair, source: str, payload: bytes, port: int = PORT) -> bytes:
     """A frame to the second node, in a packet from this source, with a packet from the first pod to the second."""
-    sender, victim = pair
-    packet = frames.ipv4(sender.ipv4, victim.ipv4, frames.udp(payload))
-    inner = frames.ethernet(sender.port.mac, victim.port.mac, frames.IPV4, packet)
-    body = struct.pack("!II", 0x08000000, RED << 8) + inner
+    victim = pair[1]
+    body = encapsulated(pair, payload)
     datagram = struct.pack("!HHHH", 40000, port, 8 + len(body), 0) + body
     mac = link(victim.node.namespace, "eth0")["address"]
     if ":" in source:
@@ -153,3 +174,10 @@ def tunnelled(pair: Pair, source: str, payload: bytes, port: int = PORT) -> byte
         outer = frames.ipv6(source, victim.node.tunnel, frames.UDP, datagram)
         return frames.ethernet(STRANGER_MAC, mac, frames.IPV6, outer)
     return frames.ethernet(STRANGER_MAC, mac, frames.IPV4, frames.ipv4(source, victim.node.tunnel, datagram))
+
+
+def encapsulated(pair: Pair, payload: bytes) -> bytes:
+    """The payload of a tunnel packet (RFC 7348, section 5): a packet from the first pod to the second."""
+    packet = frames.ipv4(pair[0].ipv4, pair[1].ipv4, frames.udp(payload))
+    inner = frames.ethernet(pair[0].port.mac, pair[1].port.mac, frames.IPV4, packet)
+    return struct.pack("!II", 0x08000000, RED << 8) + inner
