@@ -131,7 +131,7 @@ class LinuxDatapath:
         """Makes the report the latest one."""
         self.reports.add(report)
         complete = self.feed.complete_in(report.version)
-        self._programmed = self._programmed if complete is None else complete
+        self._programmed = (self._programmed if complete is None else complete).difference(report.unconnected)
         self._virtual_machines.recheck()
         for callback in self._on_refused:
             callback(self.refusals())
@@ -146,7 +146,7 @@ class LinuxDatapath:
                 continue
             if not self._reaches_nodes(interface, index):
                 name = ":".join(interface.network)
-                return f"network {name}: not connected to other nodes yet{self._because()}"
+                return f"network {name}: not connected to other nodes yet{self._because(_number(interface, index))}"
         return None
 
     def readiness(self) -> list[str]:
@@ -207,12 +207,17 @@ class LinuxDatapath:
     def _reaches_nodes(self, interface: VirtualMachineInterface, index: int) -> bool:
         if self._fabric is None or not self._fabric.is_complete(interface.network_uuid):
             return False
-        if self._fabric.tunnel is None or self.reports.latest is None or self.reports.age > MAX_AGE:
-            return True  # nothing leaves this node, or nobody says what is programmed
-        return (interface.vni if index else INDEX_0) in self._programmed
+        if self._fabric.tunnel is None or self.reports.age > MAX_AGE:
+            return True  # nothing leaves this node, or nobody has said for long what is programmed
+        return _number(interface, index) in self._programmed
 
-    def _because(self) -> str:
-        problems = [] if self._watches is None else self._watches.problems
+    def _because(self, number: int) -> str:
+        report = self.reports.latest
+        if report is not None and number in report.unconnected:
+            return f": {report.problems.get(str(number)) or report.problems.get(str(INDEX_0), 'not programmed')}"
+        problems = [] if self._watches is None else list(self._watches.problems)
+        if report is None:
+            problems.append("contrail-cnid has not reported yet")
         return f": {problems[0]}" if problems else ""
 
     def _spanning_networks(self) -> set[str]:
@@ -273,6 +278,10 @@ class LinuxDatapath:
         if not isinstance(port, ContainerPort) or port.vm_uuid != virtual_machine.uuid:
             return None
         return port.host_ifname
+
+
+def _number(interface: VirtualMachineInterface, index: int) -> int:
+    return interface.vni if index else INDEX_0
 
 
 def _first_few(reasons: list[str]) -> Iterator[str]:

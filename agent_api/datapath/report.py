@@ -14,6 +14,7 @@ _MAX_NUMBER = 2**53 - 1  # what every JSON reader can represent
 Vni = Annotated[str, msgspec.Meta(pattern=rf"^(0|[1-9][0-9]{{0,7}}){_END}")]
 """A key of the maps: the VNI in decimal, or 0 for the routed ports of index 0."""
 
+VniNumber = Annotated[int, msgspec.Meta(ge=0, le=2**24 - 1)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=_MAX_NUMBER)]
 Version = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=rf"^[!-~]*{_END}")]
 Problem = Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=rf"^[^\x00-\x1f\x7f]*{_END}")]
@@ -56,7 +57,8 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     `changes` and `repaired` count since the previous report: objects changed because the desired state changed, and
     because somebody else had changed them; `repairs` are those of networks, by kind of what had been changed.
     `problems` says what is not as desired, `missing` lists the links of desired ports that do not exist; both are
-    complete, by VNI. `refused` are subnets without a route, which is no problem.
+    complete, by VNI. `unconnected` are the numbers of networks whose pods on other nodes were not made reachable, since
+    that failed. `refused` are subnets without a route, which is no problem.
 
     Unknown keys are those of a newer process, and ignored.
     """
@@ -70,6 +72,7 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     drops: Annotated[dict[Vni, Drops], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
     repairs: Annotated[dict[Kind, Number], msgspec.Meta(max_length=_MAX_KINDS)] = {}
     refused: Annotated[tuple[RefusedRoute, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
+    unconnected: Annotated[tuple[VniNumber, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
 
 
 _decoder = msgspec.json.Decoder(DatapathReport)

@@ -50,7 +50,8 @@ class Reconciled(NamedTuple):
     `drops` were counted by the filter as it was found; one that was replaced counts from 0 again.
     `removed_tables` of nf_tables were other programs': nobody else filters in a network's namespace.
     `uplink` is the index of the link that has the name of an uplink (`uplinks`), None if there is none. `problem` is
-    what prevents traffic. `has_stale`: something that leads to other nodes is to be removed later.
+    what prevents traffic. Without `has_tunnels` nothing leads to other nodes, since that failed. `has_stale`: something
+    that leads to other nodes is to be removed later.
     `generation` is the newest one of the namespace's rules that was read or made.
     """
 
@@ -60,6 +61,7 @@ class Reconciled(NamedTuple):
     removed_tables: tuple[str, ...]
     uplink: int | None
     problem: str | None
+    has_tunnels: bool
     has_stale: bool
     generation: int
 
@@ -114,6 +116,7 @@ def reconcile_network(
         removed_tables=tuple(map(str, removed)),
         uplink=state.indexes.get(UPLINK),
         problem="; ".join(each for each in (foreign, unreachable) if each) or None,
+        has_tunnels=problem is None,
         has_stale=not removes_remotes and _has_stale(state, desired, wanted),
         generation=generation,
     )

@@ -49,6 +49,7 @@ class NodeOutcome(NamedTuple):
 
     `removed` are networks whose namespaces were removed. `drops` of a network without an entry are unknown. `refused`
     are subnets that get no route, which is as it should be. `removed_tables` of nf_tables were other programs'.
+    `unconnected` are networks whose pods on other nodes were not made reachable, since that failed.
     """
 
     changes: dict[int, int]
@@ -58,11 +59,12 @@ class NodeOutcome(NamedTuple):
     drops: dict[int, Drops]
     refused: list[RefusedRoute]
     removed_tables: dict[int, tuple[str, ...]]
+    unconnected: set[int]
 
     @classmethod
     def nothing(cls) -> NodeOutcome:
         """Returns the outcome without any network."""
-        return cls({}, {}, {}, set(), {}, [], {})
+        return cls({}, {}, {}, set(), {}, [], {}, set())
 
     def add_problem(self, vni: int, problem: str | None) -> None:
         """Adds what is wrong with a network, if anything is, to what is known of it."""
@@ -80,6 +82,7 @@ class NodeOutcome(NamedTuple):
             [each for each in self.refused if each.vni not in networks]
             + [each for each in later.refused if each.vni in networks],
             _updated(self.removed_tables, later.removed_tables, networks),
+            self.unconnected.difference(networks) | later.unconnected.intersection(networks),
         )
 
 
@@ -155,7 +158,7 @@ class NodeReconciler:
         counts = Counter(network.vni for network in desired)
         unique = [network for network in desired if counts[network.vni] == 1]
         self._try_routed(routed, outcome)
-        underlay = self._try_to_accept_nodes(underlay, unique, outcome)
+        underlay = self._try_to_accept_nodes(underlay, unique, counts.keys() | {INDEX_0}, outcome)
         self._try_networks(desired, counts.keys(), underlay, outcome)
         for vni in self._stale(counts.keys()):
             self._try_to_remove(vni, outcome)
@@ -164,15 +167,16 @@ class NodeReconciler:
         return outcome
 
     def _try_to_accept_nodes(
-        self, underlay: Underlay | None, networks: Sequence[Network], outcome: NodeOutcome
+        self, underlay: Underlay | None, networks: Sequence[Network], chosen: Collection[int], outcome: NodeOutcome
     ) -> Underlay | None:
-        """Returns the underlay if its nodes' packets pass the filter, so that there may be tunnels."""
+        """Returns the underlay if its nodes' packets pass the filter, so that the chosen networks may have tunnels."""
         if underlay is None:
             return None
         try:
             changes = self._tunnels.begin(underlay, networks)
         except LinkError as error:
             outcome.add_problem(INDEX_0, str(explained(error)))
+            outcome.unconnected.update(chosen)
             return None
         outcome.changes[INDEX_0] = outcome.changes.get(INDEX_0, 0) + changes
         if INDEX_0 in outcome.drops:
@@ -186,6 +190,11 @@ class NodeReconciler:
             outcome.changes[INDEX_0] += result.changes
             for problem in result.problems:
                 outcome.add_problem(INDEX_0, problem)
+        except LinkError as error:
+            outcome.add_problem(INDEX_0, str(explained(error)))
+            outcome.unconnected.add(INDEX_0)
+            return
+        try:
             outcome.changes[INDEX_0] += self._tunnels.end(underlay, networks)
         except LinkError as error:
             outcome.add_problem(INDEX_0, str(explained(error)))
@@ -201,7 +210,7 @@ class NodeReconciler:
         had_stale = self._tunnels.has_stale
         if INDEX_0 in networks:
             self._try_routed(routed, outcome)
-        underlay = self._try_to_accept_nodes(underlay, desired, outcome)
+        underlay = self._try_to_accept_nodes(underlay, desired, networks, outcome)
         self._try_networks(desired, networks, underlay, outcome)
         if underlay is not None and INDEX_0 in networks:
             self._try_blocks(underlay, desired, outcome)
@@ -220,6 +229,7 @@ class NodeReconciler:
         for vni in chosen:
             if counts[vni] > 1:
                 outcome.problems[vni] = f"{counts[vni]} networks have the number {vni}"
+                outcome.unconnected.add(vni)
 
     def _try_routed(self, routed: Routed, outcome: NodeOutcome) -> None:
         try:
@@ -253,10 +263,14 @@ class NodeReconciler:
                 outcome.add_problem(network.vni, result.problem)
                 if result.removed_tables:
                     outcome.removed_tables[network.vni] = result.removed_tables
+                if not result.has_tunnels:
+                    outcome.unconnected.add(network.vni)
                 self._tunnels.has_stale |= result.has_stale
                 uplink = uplinks.reconcile(netns, network, result.uplink)
         except LinkError as error:
             outcome.add_problem(network.vni, str(explained(error)))
+            if network.vni not in outcome.changes:  # otherwise only the uplink failed
+                outcome.unconnected.add(network.vni)
             return
         outcome.changes[network.vni] += uplink.changes
         outcome.refused.extend(uplink.refused)

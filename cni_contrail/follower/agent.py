@@ -77,6 +77,7 @@ class Report(NamedTuple):
             "seconds": round(self.seconds, 6),
             "problems": problems,
             "missing": missing,
+            "unconnected": sorted(self.outcome.unconnected),
             "drops": {str(vni): drops._asdict() for vni, drops in self.outcome.drops.items()},
             "refused": [each._asdict() for each in sorted(self.outcome.refused)[:_MAX_REFUSED]],
         }

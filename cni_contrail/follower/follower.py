@@ -84,7 +84,9 @@ class Follower:
     def follow_once(self) -> float:
         """Waits for the next state or audit, and programs it; returns the seconds to pause before the next round."""
         try:
-            desired = next_desired_state(self._endpoint, self.name, self._program.version, self._wait())
+            # An agent that was restarted knows no report, and pods wait for one: do not wait for another state.
+            known = "" if self._trouble else self._program.version
+            desired = next_desired_state(self._endpoint, self.name, known, self._wait())
         except StandbyError as error:
             return self._stand_by(error.message)
         except PluginError as error:

@@ -192,7 +192,7 @@ class KernelProgram:
     def _reconcile_changed(self, desired: DesiredState, changed: frozenset[int]) -> None:
         started = self._clock()
         missing = {vni for vni, links in self._outcome.missing.items() if links}
-        chosen = changed | self._outcome.problems.keys() | missing
+        chosen = changed | self._outcome.problems.keys() | self._outcome.unconnected | missing
         outcome = self._reconciler.repair(desired.networks, desired.routed, desired.underlay, chosen)
         self._outcome = self._outcome.updated(outcome, chosen)
         self._log_removed(outcome)

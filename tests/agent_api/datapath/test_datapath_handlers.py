@@ -236,6 +236,7 @@ class TestReports:
         "missing": {"5": ["tap1", "tap2"]},
         "drops": {"5": {"spoofing": 3, "broadcast": 4, "tunnel": 0, "mtu": 6, "ports": {"tap1": 3}}},
         "repairs": {"filter": 2},
+        "unconnected": [5],
         "refused": [],
     }
 

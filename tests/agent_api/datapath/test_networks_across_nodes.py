@@ -77,8 +77,8 @@ def is_complete(network: Object | None) -> bool:
     return network is not None and network.get("complete", True)
 
 
-async def report(served: ServedAgent, version: str) -> None:
-    body = {"version": version, "changes": 0, "repaired": 0, "seconds": 0.01}
+async def report(served: ServedAgent, version: str, **fields: object) -> None:
+    body = {"version": version, "changes": 0, "repaired": 0, "seconds": 0.01, **fields}
     async with served.unix.post("/datapath", params={"follower": "test-1"}, json=body) as answer:
         assert answer.status == 200
 
@@ -126,7 +126,9 @@ async def test_a_pod_whose_number_is_not_that_of_its_network_is_refused(
     await store.put_virtual_machine(POD)
     state = await complete(linux)
     slices.put(make_slice(msgspec.structs.replace(BLUE, vni=9), NODE, "192.0.2.1"))
-    assert (await get(linux, version=state["version"]))["networks"] == []
+    changed = await get(linux, version=state["version"])
+    assert changed["networks"] == []
+    await report(linux, changed["version"])
     _, (index_0, index_1) = await vm_cfg(linux, wait="5")
     assert "refused" not in index_0
     assert "pods with VNI 5 are not connected: the network has VNI 9 now" in index_1["refused"]
@@ -172,6 +174,7 @@ async def test_a_pod_waits_for_its_networks(
     waiting = asyncio.create_task(vm_cfg(linux, wait="5"))
     await until(lambda: len(linux.agent.virtual_machines.waiters) == 1)
     slices.end_lists()
+    await report(linux, (await complete(linux))["version"])
     status, answer = await waiting
     assert (status, len(answer)) == (200, 2)
 
@@ -185,6 +188,47 @@ async def test_a_pod_waits_until_what_its_networks_have_is_programmed(store: Sql
     await until(lambda: len(linux.agent.virtual_machines.waiters) == 1)
     await report(linux, state["version"])
     assert (await waiting)[0] == 200
+
+
+@pytest.mark.parametrize(("vni", "name"), [(BLUE_VNI, BLUE.network[-1]), (0, PODS.network[-1])])
+async def test_a_pod_waits_while_a_network_of_it_cannot_be_connected(
+    store: SqliteStore, linux: ServedAgent, vni: int, name: str
+) -> None:
+    await store.put_virtual_machine(POD)
+    version = (await complete(linux))["version"]
+    await report(linux, version, problems={str(vni): "create tunnel: File exists"}, unconnected=[vni])
+    status, answer = await vm_cfg(linux, wait="0.05")
+    assert (status, answer["reason"]) == (404, "NetworkIncomplete")
+    assert name in answer["message"]
+    assert answer["message"].endswith("create tunnel: File exists")
+    waiting = asyncio.create_task(vm_cfg(linux, wait="5"))
+    await until(lambda: len(linux.agent.virtual_machines.waiters) == 1)
+    await report(linux, version)
+    assert (await waiting)[0] == 200
+
+
+async def test_a_pod_does_not_wait_for_the_end_of_other_problems(store: SqliteStore, linux: ServedAgent) -> None:
+    await store.put_virtual_machine(POD)
+    version = (await complete(linux))["version"]
+    await report(linux, version, problems={"0": "tap1: no route", str(BLUE_VNI): "MTU 1500: room for 1450"})
+    assert (await vm_cfg(linux, wait="0"))[0] == 200
+
+
+async def test_a_pod_waits_for_the_first_report(store: SqliteStore, linux: ServedAgent) -> None:
+    await store.put_virtual_machine(POD)
+    await complete(linux)
+    status, answer = await vm_cfg(linux, wait="0.05")
+    assert (status, answer["reason"]) == (404, "NetworkIncomplete")
+    assert answer["message"].endswith("contrail-cnid has not reported yet")
+
+
+async def test_a_pod_does_not_wait_for_ever_where_nothing_is_reported(
+    store: SqliteStore, linux: ServedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.put_virtual_machine(POD)
+    await complete(linux)
+    monkeypatch.setattr("agent_api.datapath.linux_datapath.MAX_AGE", 0.0)
+    assert (await vm_cfg(linux, wait="0"))[0] == 200
 
 
 async def test_a_plugged_pod_is_served_at_any_time(

@@ -31,6 +31,7 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
 """
 VNI = 4_000_017
 LINK = "tapfollowed"
+DAY = 86400.0
 
 
 @pytest.fixture
@@ -140,6 +141,18 @@ async def test_without_an_agent_the_last_state_is_still_audited(
     assert "10.1.1.1/24" in networks.run(VNI, "ip", "address", "show", "dev", "br0")
 
 
+async def test_an_agent_that_was_restarted_gets_a_report_at_once(
+    store: SqliteStore, tmp_path: Path, reconciler: NodeReconciler, virtual_machine: VirtualMachine
+) -> None:
+    await store.put_virtual_machine(virtual_machine)
+    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as served:
+        follower = Follower(Endpoint(str(served.socket), "", 0), reconciler, Log(), audit_interval=DAY)
+        await _follow_until(follower, lambda: _has_report(served))
+    await asyncio.to_thread(follower.follow_once)  # finds that the agent is gone
+    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as restarted:
+        await _follow_until(follower, lambda: _has_report(restarted))
+
+
 async def test_what_a_network_has_towards_the_outside_is_read(
     served: ServedAgent, store: SqliteStore, virtual_machine: VirtualMachine
 ) -> None:
@@ -196,6 +209,11 @@ async def test_a_network_goes_when_its_last_virtual_machine_has_gone(
     assert networks.namespaces.existing() == {VNI}
     clock.advance(STALE_SECONDS)
     await _follow_until(follower, lambda: networks.namespaces.existing() == set())
+
+
+def _has_report(served: ServedAgent) -> bool:
+    assert served.agent.datapath is not None
+    return served.agent.datapath.reports.latest is not None
 
 
 async def _reported(served: ServedAgent) -> Any:
