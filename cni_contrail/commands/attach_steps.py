@@ -16,6 +16,7 @@ from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.link.defaults import read_default_routes
 from cni_contrail.link.errors import LinkError, LinkExistsError, NotReadyError, ParentNotFoundError
 from cni_contrail.link.make import configure_interfaces, make_interfaces
+from cni_contrail.link.netns import netns_identity
 from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
 from cni_contrail.protocol.netconf import config_dns
 from cni_contrail.protocol.results import AttachmentResult, ResultAddress, ResultRoute, success_document
@@ -48,6 +49,7 @@ def plan_record(
         ),
         replaced=_routes_to_replace(netns, plans),
         isolated=True,
+        sandbox_netns=netns_identity(netns),
         sandbox_id=_assigned_netns_id(netns) if request.node.settings.nested_parent else started.sandbox_id,
     )
 

@@ -11,6 +11,7 @@ from cni_contrail.commands.node import NodeServices
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.defaults import restore_defaults
 from cni_contrail.link.errors import LinkError, NetnsError
+from cni_contrail.link.netns import netns_identity
 from cni_contrail.link.netns_ids import netns_id_of
 from cni_contrail.link.remove import HostLink, remove_links
 from cni_contrail.sandbox import Sandbox
@@ -96,7 +97,7 @@ def _clean_sandbox(node: NodeServices, record: Record, sandbox: Sandbox | None) 
         node.log.debug(f"sandbox not cleaned: {error}")
         return
     try:
-        if record.sandbox_id not in (_UNKNOWN, netns_id_of(netns)):
+        if not _is_sandbox_of(record, netns):
             node.log.warning(f"sandbox not cleaned: {sandbox.path} is another sandbox than that of ADD")
             return
         if plans:
@@ -109,6 +110,13 @@ def _clean_sandbox(node: NodeServices, record: Record, sandbox: Sandbox | None) 
         node.log.warning(f"sandbox not cleaned: {error}")
     finally:
         os.close(netns)
+
+
+def _is_sandbox_of(record: Record, netns: int) -> bool:
+    """Compares all that is known of it: the kernel uses inodes and IDs of namespaces that are gone again."""
+    if record.sandbox_netns != netns_identity(netns):
+        return False
+    return record.sandbox_id in (_UNKNOWN, netns_id_of(netns))
 
 
 def _release_ports(node: NodeServices, record: Record, notify: Callable[[Notification], None]) -> None:

@@ -124,8 +124,16 @@ def is_own_netns(fd: int) -> bool:
 
 def own_netns_identity() -> str:
     """Returns the device and inode of the calling thread's network namespace, unique among all that exist."""
-    here = os.stat(_OWN)
-    return f"{here.st_dev}:{here.st_ino}"
+    return _identity(os.stat(_OWN))
+
+
+def netns_identity(fd: int) -> str:
+    """Returns the same of the network namespace that a descriptor refers to. Once it is gone, another may get it."""
+    return _identity(os.fstat(fd))
+
+
+def _identity(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 def _is_netns(fd: int) -> bool:

@@ -50,7 +50,8 @@ class Record(NamedTuple):
     interfaces, nothing has been created and the agent knows no port yet. `vrouter_agent`: the agent is the Contrail
     vrouter agent, which removes all ports of a VM at once and needs a file per port. `replaced` are the default routes
     that requested ones replaced. `network` is the name of the network configuration, `host_netns` the identity of the
-    namespace of the host ends, `sandbox_id` the ID of the sandbox there, -1 if it is unknown (`link.netns_ids`).
+    namespace of the host ends, `sandbox_netns` that of the sandbox, and `sandbox_id` the ID of the sandbox in the
+    former, -1 until ADD has finished (`link.netns_ids`).
     `isolated`: the host ends were created isolated (`links.set_host_end`); earlier versions did not do that.
     """
 
@@ -67,6 +68,7 @@ class Record(NamedTuple):
     finished: bool = False
     network: str = ""
     host_netns: str = ""
+    sandbox_netns: str = ""
     sandbox_id: int = -1
     isolated: bool = False
 

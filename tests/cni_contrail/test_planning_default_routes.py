@@ -213,6 +213,34 @@ class TestDelegated:
         assert outcome.status == (0 if finished else 1)
         assert gateways(other) == []
 
+    @pytest.mark.parametrize("is_same", [True, False], ids=["same sandbox", "another sandbox"])
+    def test_after_a_killed_add_only_its_own_sandbox_is_changed(
+        self,
+        agent: ScriptedAgent,
+        plugin: Plugin,
+        pod: PodSandbox,
+        sandbox: Netns,
+        serve_pod: ServePod,
+        make_netns: Callable[[str], Netns],
+        is_same: bool,
+    ) -> None:
+        vmis = serve_pod(agent, 2)
+        plugin.add(pod, settings=DELEGATED).succeeded()
+        agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        plugin.add(pod, "net1", name="net-1").succeeded()
+        path = plugin.record_path(pod, "net1")
+        path.write_text(json.dumps({**plugin.record(pod, "net1"), "finished": False, "sandbox_id": -1}))
+        found = sandbox
+        if not is_same:
+            found = make_netns("pod")
+            found.ip("link", "add", "eth0", "type", "veth", "peer", "name", "far-end")
+            found.ip("link", "set", "far-end", "up")
+            found.ip("link", "set", "eth0", "up")
+            found.ip("address", "add", "10.1.0.7/24", "dev", "eth0")
+        outcome = plugin.delete(pod, "net1", name="net-1", netns=found.path).succeeded()
+        assert bool(gateways(found)) is is_same
+        assert ("is another sandbox than that of ADD" in outcome.stderr) is not is_same
+
     def test_a_replaced_default_is_restored_if_the_add_fails_late(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:

@@ -48,6 +48,7 @@ records = st.builds(
     finished=st.booleans(),
     network=text,
     host_netns=text,
+    sandbox_netns=text,
 )
 
 
