@@ -8,6 +8,7 @@ from contrail_config.objects import VirtualMachine, VirtualNetwork
 from contrail_config.vnc.address_cache import AddressCache
 from contrail_config.vnc.cached_objects import CachedObjects
 from contrail_config.vnc.mapping import addresses, machines, networks
+from contrail_config.vnc.other_writers import OtherWriters
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ class Cache:
         self.networks: CachedObjects[VirtualNetwork] = CachedObjects()
         self.machines: CachedObjects[VirtualMachine] = CachedObjects()
         self.addresses = AddressCache()
+        self.other_writers = OtherWriters(cluster)
 
     def reopened(self) -> None:
         """Notes that all objects are requested."""
@@ -54,6 +56,7 @@ class Cache:
         if kind == networks.KIND:
             self.networks.listed(self._found(items, self._network), newer=newer)
         elif kind == machines.KIND:
+            self.other_writers.listed(items)
             self.machines.listed(self._found(items, self._machine), newer=newer)
         elif kind == addresses.KIND:
             self.addresses.listed(self._found(items, self._address), newer=newer)
@@ -64,6 +67,7 @@ class Cache:
         if kind == networks.KIND:
             self.networks.saw(item["uuid"], self._network(item))
         elif kind == machines.KIND:
+            self.other_writers.saw(item)
             self.machines.saw(item["uuid"], self._machine(item))
         elif kind == addresses.KIND:
             self.addresses.saw(item["uuid"], self._address(item))
@@ -74,6 +78,7 @@ class Cache:
         if kind == networks.KIND:
             self.networks.saw(uuid, None)
         elif kind == machines.KIND:
+            self.other_writers.deleted(uuid)
             self.machines.saw(uuid, None)
         elif kind == addresses.KIND:
             self.addresses.saw(uuid, None)

@@ -84,10 +84,18 @@ class MachineWriter:
         try:
             await self._client.create(machines.KIND, machines.machine_body(machine))
         except VncExistsError:
-            found = await self._client.find_uuid(machines.KIND, [machine.name])
+            found = await self._holder(machine)
             if found != machine.uuid:
                 problem = f"virtual machine {machine.name}: already exists with uuid {found}"
                 raise ConflictError(problem, holder=found) from None
+
+    async def _holder(self, machine: VirtualMachine) -> str:
+        """Returns the uuid that has the name. Raises ConflictError if the uuid belongs to another name instead."""
+        try:
+            return await self._client.find_uuid(machines.KIND, [machine.name])
+        except VncNotFoundError:
+            problem = f"virtual machine {machine.name}: its uuid {machine.uuid} belongs to an object of another name"
+            raise ConflictError(problem) from None
 
     async def _connect(self, machine: VirtualMachine, old: VirtualMachine | None) -> None:
         """Writes interfaces and references. The vrouter agent does not see the virtual machine while they change."""

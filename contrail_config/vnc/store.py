@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Self
 
-from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
+from contrail_config.errors import ConflictError, NotFoundError, StoreError
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, WatchStart
 from contrail_config.vnc.allocator import Allocator
@@ -60,17 +60,21 @@ class VncStore:
     async def open(
         cls, client: VncClient, *, cluster: str, clock: Clock = time.time, intervals: Intervals = DEFAULT_INTERVALS
     ) -> Self:
-        """Returns a started store. Raises StoreUnavailableError."""
+        """Returns a started store. Raises StoreError, see `start`."""
         store = cls(client, cluster=cluster, clock=clock, intervals=intervals)
         await store.start()
         return store
 
     async def start(self) -> None:
-        """Reads the cluster's objects, and follows them from then on. Raises StoreUnavailableError."""
+        """Reads the cluster's objects, and follows them from then on.
+
+        Raises StoreUnavailableError; StoreError if another program writes the pods of this cluster.
+        """
         self._follower.start()
         try:
             await self._follower.wait_until_synced()
-        except StoreUnavailableError:
+            self._cache.other_writers.check()
+        except StoreError:
             await self._follower.stop()
             raise
 
@@ -201,6 +205,10 @@ class VncStore:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._timer.run())
             tasks.create_task(self.router_links.run())
+
+    async def watch_other_writers(self) -> None:
+        """Waits until another program writes pods of this cluster. Raises StoreError then: the process must end."""
+        await self._cache.other_writers.wait()
 
     async def close(self) -> None:
         """Ends all watches. Idempotent."""

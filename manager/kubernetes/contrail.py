@@ -83,9 +83,9 @@ def make_contrail_manager(
 
 
 async def lead_on_contrail(store: VncStore, manager: Manager) -> None:
-    """Runs the manager while this process leads."""
+    """Runs the manager while this process leads. Raises StoreError if another program writes the cluster's pods."""
     try:
         await store.start()
-        await run_until_first_ends(manager.run(), store.maintain())
+        await run_until_first_ends(manager.run(), store.maintain(), store.watch_other_writers())
     finally:
         await store.close()

@@ -76,6 +76,13 @@ def read_machine(item: Mapping[str, Any], cluster: str) -> VirtualMachine | None
     return machine
 
 
+def is_of_another_program(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether another program wrote this virtual machine for a pod of the cluster, as Contrail's kube-manager does."""
+    pairs = annotations.from_object(item)
+    is_pod = pairs.get(annotations.CLUSTER) == cluster and pairs.get("owner") == "k8s"
+    return is_pod and pairs.get(annotations.MANAGER) != annotations.OURS
+
+
 def _interface_body(machine: VirtualMachine, index: int) -> dict[str, Any]:
     interface = machine.interfaces[index]
     pairs = {**dict(annotation_pairs(machine, index)), annotations.FAMILIES: _families(interface)}

@@ -228,6 +228,46 @@ async def test_a_leader_frees_addresses_whose_hold_has_ended(
     )
 
 
+async def write_as_kube_manager(caller: Caller, cluster: str = "k8s") -> Made:
+    """A virtual machine as Contrail's kube-manager writes it: the annotations in a second request."""
+    name = [f"{cluster}__shop__theirs"]
+    machine = await caller.create("virtual-machine", fq_name=name, server_type="container")
+    stated = {"kind": "Pod", "owner": "k8s", "cluster": cluster, "project": f"{cluster}-shop", "labels": "{}"}
+    updates = [
+        {"field": "annotations", "operation": "set", "value": {"key": key, "value": value}}
+        for key, value in stated.items()
+    ]
+    answer = await caller.post("/prop-collection-update", {"uuid": machine.uuid, "updates": updates})
+    assert answer.status == 200
+    return machine
+
+
+async def test_a_manager_refuses_to_start_beside_the_kube_manager_of_contrail(
+    manager: ManagerProcess, caller: Caller, objects: ClusterObjects
+) -> None:
+    add_pod(objects)
+    await write_as_kube_manager(caller)
+    manager.launch()
+    assert await asyncio.to_thread(manager.ended) == 1
+    last = manager.log.read_text().splitlines()[-1]
+    assert last.startswith("contrail-manager: Contrail API server: another program, such as Contrail's kube-manager,")
+    assert "(k8s__shop__theirs)" in last
+    assert not (await caller.get("/virtual-machine-interfaces"))["virtual-machine-interfaces"]
+
+
+async def test_a_manager_ends_when_the_kube_manager_of_contrail_begins_to_write(
+    manager: ManagerProcess, caller: Caller, objects: ClusterObjects
+) -> None:
+    add_pod(objects)
+    await leading(manager)
+    theirs = await write_as_kube_manager(caller, cluster="other")
+    assert manager.is_running
+    await caller.delete(theirs)
+    await write_as_kube_manager(caller)
+    assert await asyncio.to_thread(manager.ended) == 1
+    assert "(k8s__shop__theirs)" in manager.log.read_text().splitlines()[-1]
+
+
 async def test_a_leader_is_not_ready_while_the_contrail_api_server_is_away(
     manager: ManagerProcess, contrail: ContrailApi, objects: ClusterObjects, caller: Caller
 ) -> None:
