@@ -7,8 +7,9 @@ node does; of a routed port only those pass whose link and source address are an
 - a link that is in `ports` and has no other element is mute;
 - the unspecified address of IPv6 (duplicate address detection, multicast reports) is dropped without being counted.
 
-Chain `to_node`, for packets to the node itself: those from a routed port to a loopback address are dropped. The kernel
-drops them by itself, unless somebody sets `route_localnet`, as the plugin `portmap` does on the link of a pod.
+Chain `to_node`, for packets to the node itself: no routed port begins a connection to a loopback address. The kernel
+prevents that by itself, unless somebody sets `route_localnet`, as the plugin `portmap` does on the link of a pod.
+Answers to the node, which reaches a published port at a loopback address, pass.
 
 Chain `between_ports`, for packets from one routed port to another, or from and to other nodes through a tunnel. The
 network of a port is the group of its link. That of a tunnel is the cluster's, so no other one spans nodes. Only those
@@ -68,6 +69,7 @@ MODULES: Mapping[str, str] = {
     "create chain to_outside": "nft_chain_nat",
     "add a rule to chain to_outside (masquerade": "nft_masq",
     "add a rule to chain until_known": "nft_ct",
+    "add a rule to chain to_node": "nft_ct",
     "add a rule to chain between_ports": "nft_ct",
     "add a rule to chain valid_to_outside": "nft_ct",
     "add a rule": "nf_tables",
@@ -183,7 +185,8 @@ def _from_ports() -> Iterator[RuleText]:
 
 def _to_node() -> Iterator[RuleText]:
     from_port = (nft.load_meta(nft.IIF, 0), nft.is_element(PORTS))
-    drop = (*from_port, *is_in(DESTINATION, _LOOPBACK), nft.verdict(nft.DROP))
+    begins = nft.has_state(nft.NEW | nft.RELATED | nft.INVALID)
+    drop = (*from_port, *is_in(DESTINATION, _LOOPBACK), *begins, nft.verdict(nft.DROP))
     yield RuleText(_TO_NODE, drop, "drop to loopback")
 
 
