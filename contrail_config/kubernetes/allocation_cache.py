@@ -104,6 +104,11 @@ class AllocationCache:
             for block in self._blocks.get(pool, {}).values():
                 yield from (AddressKey(pool, address) for address, entry in block.entries.items() if entry.hold is None)
 
+    def may_be_used(self, network_uuid: str) -> bool:
+        """Returns whether a network has an allocated address, or an invalid block, which may have any."""
+        sealed = any(key.pool.network_uuid == network_uuid for key in self._sealed)
+        return sealed or any(self.allocated_in(network_uuid))
+
     def next_expiry(self, pool: PoolKey) -> float | None:
         """Returns when the earliest hold of a pool expires; None if nothing is held."""
         entries = itertools.chain.from_iterable(block.entries.values() for block in self._blocks.get(pool, {}).values())

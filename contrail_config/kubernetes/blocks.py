@@ -166,6 +166,8 @@ def decode_block(item: Document, *, now: float) -> Block:
     key = BlockKey(PoolKey(spec.network, family), parse_address(spec.first, family=family))
     if item.metadata.name != key.name:
         raise ValueError(f"metadata.name: must be {key.name!r}, by its network and first address")
+    if (label := item.metadata.labels.get(NETWORK_LABEL)) != spec.network:
+        raise ValueError(f"metadata.labels: {NETWORK_LABEL}={label} is not the network of the spec, {spec.network}")
     if key.first % SIZE:
         raise ValueError(f"first: {spec.first} is not a multiple of {SIZE}")
     last = spec.last_given

@@ -114,6 +114,7 @@ class KubernetesStore:
     async def delete_network(self, uuid: str) -> None:
         """Deletes a network. Idempotent. Raises InUseError while an address is allocated."""
         with self._mapping_errors(f"network {uuid}"):
+            await self._sync_addresses()
             await self._networks.delete(uuid)
 
     async def networks(self) -> list[VirtualNetwork]:

@@ -16,9 +16,11 @@ from contrail_config.kube.resource import Metadata
 from contrail_config.kubernetes.constraints import problem_of
 from contrail_config.kubernetes.kinds import (
     CONTRAIL_NODES,
+    NAMESPACE_LABEL,
     NETWORK_LABEL,
     NETWORK_SLICES,
     NODE_LABEL,
+    POD_LABEL,
     VIRTUAL_MACHINES,
     VIRTUAL_NETWORKS,
     ContrailNodeObject,
@@ -51,12 +53,18 @@ def _virtual_machine_problem(item: VirtualMachineObject) -> str | None:
     if not is_node_bucket(item.metadata.namespace):
         return None
     vm = item.spec
-    label = item.metadata.labels.get(NODE_LABEL)
-    if label != label_value(vm.node):
-        return f"metadata.labels: {NODE_LABEL}={label} is not the node of the spec, {vm.node}"
     if vm.name != virtual_machine_name(vm.cluster, vm.namespace, vm.pod):
         return f"name: {vm.name!r} is not that of cluster {vm.cluster}, pod {vm.namespace}/{vm.pod}"
-    return _name_problem(item.metadata, "spec.uuid", vm.uuid) or problem_of(vm)
+    return _label_problem(item) or _name_problem(item.metadata, "spec.uuid", vm.uuid) or problem_of(vm)
+
+
+def _label_problem(item: VirtualMachineObject) -> str | None:
+    vm = item.spec
+    expected = {NODE_LABEL: ("node", vm.node), NAMESPACE_LABEL: ("namespace", vm.namespace), POD_LABEL: ("pod", vm.pod)}
+    for label, (field, value) in expected.items():
+        if (found := item.metadata.labels.get(label)) != label_value(value):
+            return f"metadata.labels: {label}={found} is not the {field} of the spec, {value}"
+    return None
 
 
 def _slice_problem(item: NetworkSliceObject) -> str | None:

@@ -242,8 +242,12 @@ class VirtualNetworkClient:
             raise TryAgain
 
     async def _is_used(self, uuid: str) -> bool:
-        """Returns whether the network has an allocated address, according to the server."""
-        # Not from the cache, which may lag behind another manager's allocations.
+        """Returns whether the network has an allocated address, according to the server or to the cache.
+
+        The cache may lag behind another manager's allocations, and the server finds no block without its label.
+        """
+        if self._allocations.may_be_used(uuid):
+            return True
         blocks = await self._client.list_each(ADDRESS_BLOCKS, Selector(labels=f"{NETWORK_LABEL}={uuid}"))
         return any(isinstance(block, UndecodableObject) or has_allocations(block) for block in blocks)
 

@@ -80,10 +80,10 @@ async def test_an_older_block_in_place_of_the_deleted_one_is_completed(
 ) -> None:
     """It gives an address in use to an owner that is gone."""
     pods = await start_pods(open_manager, network, 3)
-    ((_, name), block) = next(iter(server.storage.objects(BLOCK_KIND).items()))
+    block = next(iter(server.storage.objects(BLOCK_KIND).values()))
     delete_blocks(server)
     older = {**block["spec"], "addresses": f"10.1.0.2 {new_owner()}\n10.1.0.4 {pods[2].interfaces[0].uuid}\n"}
-    server.put(BLOCK_KIND, name, namespace="", spec=older)
+    server.storage.put(BLOCK_KIND, {**block, "metadata": {**block["metadata"], "uid": new_owner()}, "spec": older})
     manager = await recovered(open_manager)
     assert allocated_addresses(server) == in_use(pods)
     assert await allocate_one(manager, network) == "10.1.0.64"

@@ -17,7 +17,7 @@ from contrail_config.kubernetes.blocks import (
     decode_block,
     has_allocations,
 )
-from contrail_config.kubernetes.kinds import AddressBlockObject, Document, FullMetadata
+from contrail_config.kubernetes.kinds import NETWORK_LABEL, AddressBlockObject, Document, FullMetadata
 from contrail_config.kubernetes.store import SteadyClock
 from contrail_config.store import DEFAULT_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
@@ -167,7 +167,7 @@ def test_a_block_has_allocations_if_an_entry_is_not_held(block: Block) -> None:
 def test_an_invalid_line_raises_an_error(line: str) -> None:
     key = BlockKey(PoolKey(new_owner(), 4), parse_address("10.1.0.0", family=4))
     spec = {"network": key.pool.network_uuid, "first": "10.1.0.0", "addresses": "10.1.0.2 o\n"}
-    item = Document(FullMetadata(name=key.name), spec)
+    item = Document(FullMetadata(name=key.name, labels={NETWORK_LABEL: key.pool.network_uuid}), spec)
     assert decode_block(item, now=0.0).entries
     spec["addresses"] += f"{line}\n"
     with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, and only logged

@@ -130,11 +130,11 @@ async def test_a_deleted_block_that_somebody_creates_again_is_lost(
     manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
 ) -> None:
     await allocate_one(manager, network)
-    ((_, name), before) = next(iter(server.storage.objects(BLOCK_KIND).items()))
+    before = next(iter(server.storage.objects(BLOCK_KIND).values()))
     owner = new_owner()
     second = await allocate_one(manager, network, owner)
     delete_blocks(server)
-    server.put(BLOCK_KIND, name, namespace="", spec=before["spec"])
+    server.storage.put(BLOCK_KIND, {**before, "metadata": {**before["metadata"], "uid": new_owner()}})
     with pytest.raises(StoreError):
         assert await allocate_one(manager, network) != second
     await until_lost(manager)

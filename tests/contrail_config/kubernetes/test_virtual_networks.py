@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contrail_config.errors import NotFoundError, StoreUnavailableError
+from contrail_config.errors import InUseError, NotFoundError, StoreUnavailableError
 from contrail_config.kubernetes import informer
 from contrail_config.kubernetes.kinds import PROPOSED, virtual_network_object
 from contrail_config.kubernetes.store import KubernetesStore
@@ -18,8 +18,8 @@ from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import DEADLINE, eventually
-from tests.support.stored_objects import VIRTUAL_NETWORK_KIND
-from tests.support.virtual_networks import allocate_one, make_network, new_owner
+from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_NETWORK_KIND
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
 def proposal(name: str, *, vni: int) -> dict[str, Any]:
@@ -203,3 +203,18 @@ async def test_networks_are_listed_if_the_watch_is_dead(
     server.faults.silent = True
     stored = await asyncio.gather(*(manager.put_network(make_network(f"n{number}")) for number in range(3)))
     assert sorted(network.vni for network in stored) == [2, 3, 4]
+
+
+async def test_a_network_with_addresses_is_not_deleted_although_its_block_has_lost_its_label(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network())
+    await start_pod(manager, [network])
+    (block,) = server.storage.objects(BLOCK_KIND).values()
+    server.storage.put(BLOCK_KIND, {**block, "metadata": {**block["metadata"], "labels": {}}})
+    server.storage.notify()
+    await eventually(lambda: [each.kind for each in manager.invalid_objects()] == ["AddressBlock"])
+    for each in (manager, await open_manager()):
+        with pytest.raises(InUseError):
+            await each.delete_network(network.uuid)

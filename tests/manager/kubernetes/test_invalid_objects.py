@@ -13,7 +13,15 @@ from prometheus_client import CollectorRegistry
 
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kubernetes.blocks import AddressEntry, Block, BlockKey, PoolKey
-from contrail_config.kubernetes.kinds import NODE_LABEL, NodeReport, virtual_machine_object, virtual_network_object
+from contrail_config.kubernetes.kinds import (
+    NAMESPACE_LABEL,
+    NETWORK_LABEL,
+    NODE_LABEL,
+    POD_LABEL,
+    NodeReport,
+    virtual_machine_object,
+    virtual_network_object,
+)
 from contrail_config.kubernetes.node_buckets import node_bucket
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualMachine, network_uuid
@@ -65,6 +73,12 @@ INVALIDS = {
     "virtual machine with another's label": Invalid(
         VIRTUAL_MACHINE_KIND, {"metadata": {"labels": {NODE_LABEL: "other"}}}, "=other is not the node of the spec"
     ),
+    "virtual machine with the label of another namespace": Invalid(
+        VIRTUAL_MACHINE_KIND, {"metadata": {"labels": {NAMESPACE_LABEL: "x"}}}, "=x is not the namespace of the spec"
+    ),
+    "virtual machine without the label of its pod": Invalid(
+        VIRTUAL_MACHINE_KIND, {"metadata": {"labels": {POD_LABEL: None}}}, "=None is not the pod of the spec"
+    ),
     "virtual machine with another's name": Invalid(
         VIRTUAL_MACHINE_KIND, {"spec": {"name": "k8s__shop__db"}}, "'k8s__shop__db' is not that of cluster k8s"
     ),
@@ -110,6 +124,9 @@ INVALIDS = {
         "first: 10.1.0.2 is not a multiple of 64",
     ),
     "block of another network": Invalid(BLOCK_KIND, {"spec": {"network": new_owner()}}, "metadata.name: must be"),
+    "block without the label of its network": Invalid(
+        BLOCK_KIND, {"metadata": {"labels": {NETWORK_LABEL: None}}}, "=None is not the network of the spec"
+    ),
     "undecodable report": Invalid(NODE_KIND, {"status": {"reportedAt": 1}}, "Expected `str`"),
     "report with a bad uuid": Invalid(NODE_KIND, {"status": {"unplugged": ["x"]}}, "unplugged[0]: 'x' is not a UUID"),
 }
