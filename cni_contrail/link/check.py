@@ -1,9 +1,9 @@
 """Compares interfaces with their plans.
 
 It tolerates what a plugin later in the chain may do (CNI specification 1.0.0, section 2, CHECK): more addresses and
-routes; a default route through another interface; a route moved to another table (`sbr`); another MTU in the sandbox
-(`tuning`). A changed MAC is a difference: a caller that knows from the result that a later plugin changed it puts the
-new one into the plan.
+routes; a default route through another interface; a route moved to another table (`sbr`); another MTU of either end,
+since a plugin that raises it in the sandbox (`tuning`) needs it on the host, too. A changed MAC is a difference: a
+caller that knows from the result that a later plugin changed it puts the new one into the plan.
 """
 
 from __future__ import annotations
@@ -112,8 +112,6 @@ def _host_end(plan: InterfacePlan, link: LinkInfo) -> Iterator[str]:
     yield from _either_end(link, "veth")
     if link.alias != plan.alias:
         yield f"{link.name} has the alias {link.alias!r} instead of {plan.alias!r}."
-    if link.mtu != plan.mtu:
-        yield f"{link.name} has an MTU of {link.mtu} instead of {plan.mtu}."
 
 
 def _sandbox_end(plan: InterfacePlan, link: LinkInfo) -> Iterator[str]:
@@ -151,6 +149,7 @@ def _routes(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterator[str]:
 
 
 def _source_routing(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterator[str]:
+    yield from index.observed.arp_differences.get(plan.name, ())
     for source in plan.source_routing:
         if wanted_rule(source) not in index.observed.rules:
             yield f"The sandbox has no rule from {source.address} to table {source.table}."

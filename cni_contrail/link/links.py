@@ -65,14 +65,14 @@ _NO_INDEX = _INFO.pack(0, 0, 0, 0, 0)  # the link is identified by its name, or 
 _ONE_QUEUE_PER_DIRECTION = number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
 _VETH = attribute(_IFLA_INFO_KIND, b"veth")
 _ANNOUNCING = nested(_IFLA_AF_SPEC, nested(_INET, nested(_IFLA_INET_CONF, number(_ARP_NOTIFY, 1))))
+OWN_ADDRESSES_ONLY = {_ARP_IGNORE: 1, _ARP_ANNOUNCE: 2, _RP_FILTER: 2}
+"""IPv4 settings of a sandbox end that shares a subnet (`set_sandbox_end`)."""
+
 _ANNOUNCING_OWN = nested(
     _IFLA_AF_SPEC,
     nested(
         _INET,
-        nested(
-            _IFLA_INET_CONF,
-            number(_ARP_NOTIFY, 1) + number(_ARP_IGNORE, 1) + number(_ARP_ANNOUNCE, 2) + number(_RP_FILTER, 2),
-        ),
+        nested(_IFLA_INET_CONF, number(_ARP_NOTIFY, 1), *(number(*each) for each in OWN_ADDRESSES_ONLY.items())),
     ),
 )
 _WITHOUT_IPV4 = nested(
@@ -205,6 +205,12 @@ def parse_link(body: bytes) -> LinkInfo:
         peer_index=unpack_number(values[_IFLA_LINK]) if _IFLA_LINK in values else 0,
         peer_netns_id=_signed(values[_IFLA_LINK_NETNSID]) if _IFLA_LINK_NETNSID in values else -1,
     )
+
+
+def packed_inet_settings(body: bytes) -> bytes:
+    """Returns from an answer to `get` the IPv4 settings: an array of 32-bit numbers; empty if it has none."""
+    specific = attributes(attributes(body[_INFO.size :]).get(_IFLA_AF_SPEC, b""))
+    return attributes(specific.get(_INET, b"")).get(_IFLA_INET_CONF, b"")
 
 
 def is_operational(body: bytes) -> bool:

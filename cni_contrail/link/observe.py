@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from cni_contrail.link import links
 from cni_contrail.link.addresses import AddressInfo, dump_addresses, parse_address
+from cni_contrail.link.arp_settings import arp_setting_differences
 from cni_contrail.link.bridge_port import parse_master
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
@@ -42,7 +43,8 @@ class HostEnd(NamedTuple):
 class Observed(NamedTuple):
     """Links by name, those that exist; addresses, routes and rules of the whole sandbox.
 
-    `macvlans` is None unless a plan is of nested mode.
+    `arp_differences` are those of interfaces that share a subnet (`arp_settings`), by name. `macvlans` is None unless a
+    plan is of nested mode.
     """
 
     host_ends: dict[str, HostEnd]
@@ -50,6 +52,7 @@ class Observed(NamedTuple):
     addresses: tuple[AddressInfo, ...]
     routes: tuple[RouteInfo, ...]
     rules: frozenset[RuleInfo]
+    arp_differences: dict[str, list[str]]
     macvlans: ObservedMacvlans | None
 
 
@@ -61,7 +64,7 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
     host_ends = _host_ends(netns_fd, plans, netns_dir)
     checkpoint()
     with open_route_socket(netns_fd) as sandbox:
-        sandbox_ends = _links(sandbox, [plan.name for plan in plans])
+        answers = dict(_answers(sandbox, [plan.name for plan in plans]))
         addresses = sandbox.dump(dump_addresses())
         checkpoint()
         routes: list[RouteInfo] = []
@@ -70,6 +73,7 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
             if position % _BATCH == 0:
                 checkpoint()
         rules = _rules(sandbox) if any(plan.source_routing for plan in plans) else frozenset()
+    sharing = [plan.name for plan in plans if plan.source_routing and plan.name in answers]
     macvlans = None
     if any(plan.vlan_id for plan in plans):
         from cni_contrail.link.check_macvlans import observe_macvlans  # nested mode only
@@ -77,10 +81,11 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
         macvlans = observe_macvlans(netns_fd, plans)
     return Observed(
         host_ends,
-        sandbox_ends,
+        {name: links.parse_link(body) for name, body in answers.items()},
         tuple(parse_address(body) for body in addresses),
         tuple(routes),
         rules,
+        {name: arp_setting_differences(name, answers[name]) for name in sharing},
         macvlans,
     )
 
@@ -101,10 +106,6 @@ def _host_ends(netns_fd: int, plans: Sequence[InterfacePlan], netns_dir: str) ->
 
 def _rules(sandbox: RouteSocket) -> frozenset[RuleInfo]:
     return frozenset(rule for body in sandbox.dump(dump_rules()) if (rule := parse_rule(body)))
-
-
-def _links(kernel: RouteSocket, names: Sequence[str]) -> dict[str, LinkInfo]:
-    return {name: links.parse_link(body) for name, body in _answers(kernel, names)}
 
 
 def _answers(kernel: RouteSocket, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:

@@ -115,7 +115,6 @@ DAMAGES: dict[str, tuple[Damage, list[str]]] = {
     "an address": (lambda pod, node: pod.ip("address", "del", "10.1.0.5/24", "dev", "eth0"), ["10.1.0.5"]),
     "an IPv6 one": (lambda pod, node: pod.ip("address", "del", "fd00:1:1::5/64", "dev", "eth0"), ["fd00:1:1::5"]),
     "the MAC": (lambda pod, node: pod.ip("link", "set", "eth0", "address", OTHER_MAC), [OTHER_MAC]),
-    "the host end's MTU": (lambda pod, node: node.ip("link", "set", node.links()[0], "mtu", "1300"), ["MTU of 1300"]),
     "the alias": (lambda pod, node: node.ip("link", "set", node.links()[0], "alias", "x"), ["alias 'x'"]),
     "a route": (lambda pod, node: pod.ip("route", "del", "10.9.0.0/16"), ["10.9.0.0/16", "10.1.0.9"]),
     "the pairing": (exchange_host_ends, ["two ends of one veth pair"]),

@@ -12,7 +12,7 @@ from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route, 
 from cni_contrail.link.source_routing import remove_rules
 from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import bare_plan
-from tests.support.kernel_state import everything, read_sysctl
+from tests.support.kernel_state import everything, read_sysctl, write_sysctl
 from tests.support.netns import Netns
 
 
@@ -62,6 +62,18 @@ def test_settings_of_an_interface_that_shares_a_subnet(make: Make, sandbox: Netn
     make(*PLANS)
     settings = {"arp_ignore": "1", "arp_announce": "2", "rp_filter": "2"}
     assert {key: read_sysctl(sandbox, f"net/ipv4/conf/{name}/{key}") for key in settings} == settings
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "wanted"), [("arp_ignore", "0", 1), ("arp_announce", "0", 2), ("rp_filter", "1", 2)]
+)
+def test_check_names_a_setting_that_was_changed(
+    make: Make, node: Netns, sandbox: Netns, netns_fd: int, setting: str, value: str, wanted: int
+) -> None:
+    make(*PLANS)
+    write_sysctl(sandbox, f"net/ipv4/conf/eth1/{setting}", value)
+    with node.inside():
+        assert check_interfaces(netns_fd, PLANS) == [f"eth1 has {setting} {value} instead of {wanted}."]
 
 
 def test_an_interface_answers_arp_requests_for_its_own_address_only(make: Make, node: Netns) -> None:
