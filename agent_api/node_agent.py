@@ -116,3 +116,7 @@ class NodeAgent:
     def refusals(self) -> list[Refusal]:
         """Returns what the datapath does not connect or route."""
         return [] if self.datapath is None else self.datapath.refusals()
+
+    def tunnel_mtu(self) -> int | None:
+        """Returns the longest packet of a pod that fits into a tunnel of this node; None if that is not known."""
+        return None if self.datapath is None else self.datapath.tunnel_mtu

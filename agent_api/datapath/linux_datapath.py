@@ -158,6 +158,11 @@ class LinuxDatapath:
         """Calls back with all refusals after each report from now on; `callback` must neither wait nor raise."""
         self._on_refused.append(callback)
 
+    @property
+    def tunnel_mtu(self) -> int | None:
+        """The longest packet of a pod that fits into a tunnel of this node; None if nothing reports it."""
+        return None if self.reports.latest is None else self.reports.latest.tunnel_mtu
+
     def refusals(self) -> list[Refusal]:
         """Returns the networks that are not connected, and the subnets without a route, by network and subnet."""
         reported = () if self.reports.latest is None else self.reports.latest.refused

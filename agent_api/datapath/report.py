@@ -58,7 +58,8 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     because somebody else had changed them; `repairs` are those of networks, by kind of what had been changed.
     `problems` says what is not as desired, `missing` lists the links of desired ports that do not exist; both are
     complete, by VNI. `unconnected` are the numbers of networks whose pods on other nodes were not made reachable, since
-    that failed. `refused` are subnets without a route, which is no problem.
+    that failed. `refused` are subnets without a route, which is no problem. `tunnel_mtu` is the longest packet of a pod
+    that fits the link with the node's tunnel address, None if there is none.
 
     Unknown keys are those of a newer process, and ignored.
     """
@@ -73,6 +74,7 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     repairs: Annotated[dict[Kind, Number], msgspec.Meta(max_length=_MAX_KINDS)] = {}
     refused: Annotated[tuple[RefusedRoute, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
     unconnected: Annotated[tuple[VniNumber, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
+    tunnel_mtu: Annotated[int, msgspec.Meta(ge=1, le=65535)] | None = None
 
 
 _decoder = msgspec.json.Decoder(DatapathReport)

@@ -85,6 +85,7 @@ class NodeReporter:
     ) -> None:
         self._virtual_machines = agent.virtual_machines
         self._refusals = agent.refusals
+        self._tunnel_mtu = agent.tunnel_mtu
         self._writer = writer
         self._versions = dict(versions)
         self._intervals = intervals or ReportIntervals()
@@ -129,6 +130,7 @@ class NodeReporter:
             conflicts=self._conflicts.newest_first(),
             last_errors=self.errors.newest_first(),
             refused=tuple(map(_cut, self._refusals()[:_MAX_REFUSED])),
+            tunnel_mtu=self._tunnel_mtu(),
         )
 
     async def _write(self, report: NodeReport) -> None:

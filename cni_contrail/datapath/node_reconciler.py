@@ -136,6 +136,11 @@ class NodeReconciler:
         """Whether there is something to remove later."""
         return bool(self._stale_since) or self._tunnels.has_stale
 
+    @property
+    def tunnel_mtu(self) -> int | None:
+        """The longest packet of a pod that fits the link with this node's tunnel address, None if that is not known."""
+        return self._tunnels.mtu
+
     def forget(self) -> None:
         """Forgets since when what is stale: another process programs the kernel from now."""
         self._stale_since = {}

@@ -12,7 +12,7 @@ from cni_contrail.datapath.desired import Network, RoutedNetwork, Underlay
 from cni_contrail.datapath.removal_delay import RemovalDelay
 from cni_contrail.datapath.routed_blocks import BlockOutcome, purge_blocks, reconcile_blocks
 from cni_contrail.datapath.tunnel_filter import accept_nodes, forget_nodes, remove_filter
-from cni_contrail.datapath.underlay_mtu import measure, mtu_problem
+from cni_contrail.datapath.underlay_mtu import measure, mtu_problem, tunnel_mtu
 
 _FILTER, _INDEX_0 = "filter", 0
 _MEASURED_FOR = 30.0  # seconds
@@ -30,7 +30,9 @@ class NodeTunnels:
         self._removal_seconds = removal_seconds
         self._delay = RemovalDelay(removal_seconds, clock)
         self._room: dict[str, int] = {}
-        self._measured: tuple[frozenset[str], float] | None = None
+        self._measured: tuple[tuple[str, ...], frozenset[str], float] | None = None
+        self.mtu: int | None = None
+        """The tunnel MTU of this node, None while it has no tunnel address, or no link has that."""
         self._stale_nodes = frozenset[str]()
         self.dropped = 0
         self.has_stale = False
@@ -41,14 +43,21 @@ class NodeTunnels:
         self.has_stale = False
         self.dropped, self._stale_nodes = 0, frozenset()
         if not underlay.addresses:
+            self.mtu, self._measured = None, None
             return 0
         used = used_nodes(underlay, networks)
         outcome = accept_nodes(underlay.peers | used, underlay.port)
         self.dropped, self._stale_nodes = outcome.dropped, outcome.stale
-        if self._measured is None or self._measured[0] != used or self._clock() - self._measured[1] >= _MEASURED_FOR:
-            self._room = measure(used)
-            self._measured = used, self._clock()
+        self._measure(underlay.addresses, used)
         return outcome.changes
+
+    def _measure(self, own: tuple[str, ...], nodes: frozenset[str]) -> None:
+        """Measures what fits, unless that was done a moment ago."""
+        now = self._clock()
+        if self._measured is None or self._measured[:2] != (own, nodes) or now - self._measured[2] >= _MEASURED_FOR:
+            self._room = measure(nodes)
+            self.mtu = tunnel_mtu(own, self._room)
+            self._measured = own, nodes, now
 
     def may_remove(self, network: Network) -> bool:
         """Returns whether entries of a network for other nodes may be removed."""

@@ -64,6 +64,7 @@ class Report(NamedTuple):
     changes: Changes
     outcome: NodeOutcome
     seconds: float
+    tunnel_mtu: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Returns the body of the request."""
@@ -80,6 +81,7 @@ class Report(NamedTuple):
             "unconnected": sorted(self.outcome.unconnected),
             "drops": {str(vni): drops._asdict() for vni, drops in self.outcome.drops.items()},
             "refused": [each._asdict() for each in sorted(self.outcome.refused)[:_MAX_REFUSED]],
+            "tunnel-mtu": self.tunnel_mtu,
         }
 
 

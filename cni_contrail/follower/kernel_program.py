@@ -156,7 +156,9 @@ class KernelProgram:
         """Sends what was done since the last report, and the state of all networks. Raises `PluginError`."""
         with self._report_lock:
             with self._lock:
-                report = Report(self.version, self.unreported, self._told_outcome(), self._seconds)
+                report = Report(
+                    self.version, self.unreported, self._told_outcome(), self._seconds, self._reconciler.tunnel_mtu
+                )
                 self.unreported = Changes(0, 0)
             sent = False
             try:

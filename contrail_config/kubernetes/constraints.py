@@ -170,6 +170,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "conflicts": _list(8, _text(1024)),
         "last_errors": _list(8, _text(1024)),
         "refused": _list(32),
+        "tunnel_mtu": _MTU,
     },
 }
 

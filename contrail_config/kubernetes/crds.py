@@ -146,6 +146,7 @@ _KINDS: Final = (
         "cn",
         (
             _Column("Agent", ".status.versions.agent"),
+            _Column("MTU", ".status.tunnelMtu", "integer"),
             _Column("Pending Deletes", ".status.pendingDeletes", "integer"),
             _Column("Last Error", ".status.lastErrors[0]"),
             _Column("Reported", ".status.reportedAt", "date"),

@@ -187,7 +187,7 @@ class NodeReport(ConfigObject, frozen=True):
     versions. `unplugged`: uuids of interfaces whose ports were unplugged after the deletion of their virtual machines,
     listed as long as their addresses may be held for that. `pending_deletes`: number of ports that are still plugged
     although their virtual machines were deleted. `refused`: networks that the node does not connect, and subnets to
-    which it has no route.
+    which it has no route. `tunnel_mtu`: the longest packet of a pod that fits into a tunnel of the node, in bytes.
     """
 
     reported_at: str
@@ -198,6 +198,7 @@ class NodeReport(ConfigObject, frozen=True):
     conflicts: tuple[str, ...] = ()
     last_errors: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
+    tunnel_mtu: int | None = None
 
 
 class ContrailNodeObject(ConfigObject, frozen=True):

@@ -238,6 +238,7 @@ class TestReports:
         "repairs": {"filter": 2},
         "unconnected": [5],
         "refused": [],
+        "tunnel-mtu": 1450,
     }
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:

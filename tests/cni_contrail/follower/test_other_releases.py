@@ -55,6 +55,7 @@ REPORT = Report(
         refused=[RefusedRoute(5, "10.7.0.0/24", "node-route", "10.0.0.0/8", 0)],
     ),
     0.25,
+    tunnel_mtu=1450,
 ).document()
 MAPS = ("missing", "problems", "drops", "ports", "repairs")
 """Maps, whose keys are no names."""
@@ -77,10 +78,10 @@ def test_an_agent_ignores_what_only_a_newer_daemon_reports() -> None:
     assert _parsed(_with_more_keys(REPORT)) == _parsed(REPORT)
 
 
-@pytest.mark.parametrize("key", ["problems", "missing", "drops", "refused", "repairs", "unconnected"])
+@pytest.mark.parametrize("key", ["problems", "missing", "drops", "refused", "repairs", "unconnected", "tunnel-mtu"])
 def test_an_agent_reads_the_report_of_an_older_daemon(key: str) -> None:
     parsed = _parsed({name: value for name, value in REPORT.items() if name != key})
-    assert not getattr(parsed, key)
+    assert not getattr(parsed, key.replace("-", "_"))
     assert (parsed.version, parsed.changes, parsed.repaired) == ("v1", 2, 1)
 
 

@@ -75,6 +75,7 @@ class TestOnEachServer:
         await NodeReports(client, node).write(NodeReport("2026-11-21T12:00:00Z", "worker_1"))
         written = await client.get(AS_WRITTEN, node)
         numbers = [column["jsonPath"] for column in columns(CONTRAIL_NODES) if column["type"] == "integer"]
+        numbers.remove(".status.tunnelMtu")  # no count: one that is not known is not 0
         assert {path: written.status.get(path.removeprefix(".status.")) for path in numbers} == dict.fromkeys(
             numbers, 0
         )
