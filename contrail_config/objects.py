@@ -79,7 +79,9 @@ class ForwardingMode(StrEnum):
 
 
 class VirtualNetwork(ConfigObject, frozen=True):
-    """A network. `mtu` is in bytes; `nad` is `namespace/name` of the NAD that defines it, None for pod networks.
+    """A network. `nad` is `namespace/name` of the NAD that defines it, None for pod networks.
+
+    `mtu` is in bytes; None if it is not configured: new pods get the longest that fits the tunnels between nodes.
 
     `namespace` is set for the pod network of an isolated namespace: only its pods can use the network.
     """
@@ -88,7 +90,7 @@ class VirtualNetwork(ConfigObject, frozen=True):
     uuid: str
     subnets: tuple[Subnet, ...]
     dns: tuple[str, ...] = ()
-    mtu: int = 1500
+    mtu: int | None = None
     routes: tuple[Route, ...] = ()
     ip_fabric_snat: bool = False
     ip_fabric_forwarding: bool = False

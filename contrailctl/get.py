@@ -123,7 +123,8 @@ def _network_row(view: NetworkView) -> Sequence[str]:
     # A network without a NAD has its own name and no namespace.
     namespace, _, name = (network.nad or f"/{network.fq_name[2]}").rpartition("/")
     subnets = ",".join(subnet.cidr for subnet in network.subnets)
-    return (namespace, name, subnets, str(network.vni), str(network.mtu), str(view.interfaces), network.name)
+    mtu = "auto" if network.mtu is None else str(network.mtu)
+    return (namespace, name, subnets, str(network.vni), mtu, str(view.interfaces), network.name)
 
 
 def _pod_row(view: PodView) -> Sequence[str]:

@@ -6,7 +6,7 @@ one message reports all problems, each with the path of its key.
 
 import socket
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -25,6 +25,11 @@ from manager.parsing.validation import Setting, ValidationErrors
 
 ClusterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$", max_length=63)]
 Mtu = Annotated[int, msgspec.Meta(ge=68, le=65535)]
+AUTO: Final = "auto"
+"""In place of an MTU: the longest that fits the tunnels between nodes; `WITHOUT_TUNNELS` while there are none."""
+
+WITHOUT_TUNNELS: Final = 1500
+"""MTU while networks end at each node."""
 
 
 class _Section(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -39,12 +44,15 @@ class RouteSettings(_Section, frozen=True):
 
 
 class PodNetworkSettings(_Section, frozen=True):
-    """The cluster pod network, which every pod has at index 0; `gateway` has at most one address per subnet."""
+    """The cluster pod network, which every pod has at index 0; `gateway` has at most one address per subnet.
+
+    `mtu` is also that of other networks for which none is configured.
+    """
 
     subnets: tuple[str, ...] = ("10.32.0.0/12",)
     gateway: tuple[str, ...] = ()
     dns: tuple[str, ...] = ()
-    mtu: Mtu = 1500
+    mtu: Mtu | Literal["auto"] = AUTO
     routes: tuple[RouteSettings, ...] = ()
 
 
@@ -121,6 +129,13 @@ class ManagerConfiguration(_Section, frozen=True):
     listen: str = "127.0.0.1:8083"
     metrics_listen: str | None = None
 
+    @property
+    def network_mtu(self) -> int | None:
+        """The MTU of networks for which none is configured; None if it is what the nodes measure."""
+        if isinstance(self.pod_network.mtu, int):
+            return self.pod_network.mtu
+        return None if self.network_slices else WITHOUT_TUNNELS
+
 
 class PodNetworkValues(msgspec.Struct, frozen=True):
     """The parsed values of section `pod-network`."""
@@ -172,7 +187,7 @@ def read_pod_network(errors: ValidationErrors, settings: PodNetworkSettings) -> 
         gateways=Setting(f"{path}.gateway", settings.gateway),
         excluded=Setting(f"{path}.exclude"),
     )
-    if any(":" in subnet.cidr for subnet in subnets):
+    if isinstance(settings.mtu, int) and any(":" in subnet.cidr for subnet in subnets):
         errors.parse(f"{path}.mtu", check_ipv6_mtu, settings.mtu)
     return PodNetworkValues(
         subnets=subnets,

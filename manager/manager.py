@@ -19,6 +19,7 @@ from contrail_config.objects import EventType, FqName, Refusal, VirtualMachine
 from contrail_config.store import EventLog, Store
 from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
+from manager.controller.default_mtu import DefaultMtu
 from manager.controller.nad_controller import NadController
 from manager.controller.namespace_networks import NamespaceNetworks
 from manager.controller.pod_controller import PodController
@@ -92,6 +93,7 @@ class Manager:
         self._watch_deletions = watch_deletions
         self.catalogue = Catalogue()
         self.recorder = EventRecorder(event_log, recorded=metrics.events)
+        self.default_mtu = DefaultMtu(self.recorder, spans_nodes=configuration.network_slices)
         self.nads = NadController(
             configuration=configuration,
             catalogue=self.catalogue,
@@ -119,6 +121,7 @@ class Manager:
             network_released=self.nads.networks.released,
             on_assigned=on_assigned,
             unreconciled_nads=self._unreconciled,
+            default_mtu=self.default_mtu.of_node,
             clock=clock,
         )
         self.refusals = RefusalReporter(
@@ -132,6 +135,7 @@ class Manager:
         metrics.watch_queue("namespaces", self.namespaces.queue)
         metrics.watch_queue("pending", self.pods.pending_queue)
         metrics.watch_pods(self.pods.records)
+        metrics.watch_default_mtu(self.default_mtu.of_cluster)
         addresses = NetworkAddresses(
             self.catalogue.networks, self._interface_networks, first=pod_network_name(configuration.cluster_name)
         )
@@ -156,7 +160,14 @@ class Manager:
 
     async def idle(self) -> None:
         """Returns when nothing is left to do now, and all events are written; scheduled retries do not count."""
-        queues = (self.namespaces.queue, *self.nads.queues, *self.pods.queues, self.refusals.queue, self._chores)
+        queues = (
+            self.namespaces.queue,
+            *self.nads.queues,
+            *self.pods.queues,
+            self.refusals.queue,
+            self._chores,
+            self.default_mtu.queue,
+        )
         # Work in one queue may add keys to another, so an idle queue proves nothing until all are.
         while any(len(queue) for queue in queues):
             for queue in queues:
@@ -273,4 +284,5 @@ class Manager:
         await self.nads.close()
         await self.pods.close()
         await self.refusals.close()
+        await self.default_mtu.close()
         await self.recorder.flush()  # last, since the work in progress records events

@@ -1,7 +1,7 @@
 """The manager's Prometheus metrics."""
 
 from collections import Counter as CounterOf
-from collections.abc import Hashable, Iterator, Mapping, Sized
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sized
 from typing import Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -45,6 +45,11 @@ class ManagerMetrics:
             registry=registry,
         )
         self._networks = Gauge("contrail_manager_networks", "Virtual networks", registry=registry)
+        self._default_mtu = Gauge(
+            "contrail_manager_default_mtu",
+            "MTU of new pods in networks for which none is configured",
+            registry=registry,
+        )
         self.events = Counter("contrail_manager_events", "Events recorded", ["reason"], registry=registry)
         self._depth = Gauge("contrail_manager_queue_depth", "Objects queued or in work", ["queue"], registry=registry)
         self._failing = Gauge(
@@ -55,6 +60,10 @@ class ManagerMetrics:
         """Reads the queue's length and failures at each scrape."""
         self._depth.labels(name).set_function(lambda: len(queue))
         self._failing.labels(name).set_function(lambda: queue.failing)
+
+    def watch_default_mtu(self, mtu: Callable[[], int]) -> None:
+        """Reads the default MTU at each scrape."""
+        self._default_mtu.set_function(mtu)
 
     def watch_pods(self, records: Mapping[str, CountedPod]) -> None:
         """Counts the pods at each scrape."""

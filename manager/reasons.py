@@ -37,6 +37,12 @@ On a network attachment definition:
 
 The last two are also on the Namespace of an isolated namespace's network, and on VirtualNetworks of neither.
 
+On a node, by its name as uid, as the events of its kubelet:
+
+| reason | type | when |
+|---|---|---|
+| TunnelMtuTooLow | Warning | its tunnels take far less than those of most nodes: the default MTU leaves it out |
+
 Problems that a source finds in its input have reasons of the source.
 """
 
@@ -70,3 +76,4 @@ class Reason(StrEnum):
     REFERENCE_CHANGE_REFUSED = "ReferenceChangeRefused"
     SUBNET_REFUSED = "SubnetRefused"
     NETWORK_NOT_CONNECTED = "NetworkNotConnected"
+    TUNNEL_MTU_TOO_LOW = "TunnelMtuTooLow"

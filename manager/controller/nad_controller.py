@@ -61,7 +61,7 @@ class NadController:
         self._configuration = configuration
         self._pacing = NadPacing()
         self._is_paced = False
-        self._default_mtu = configuration.pod_network.mtu
+        self._default_mtu = configuration.network_mtu
         self._catalogue = catalogue
         self._requeue_dependents = requeue_dependents
         self._on_reconciled = on_reconciled

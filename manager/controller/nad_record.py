@@ -19,7 +19,7 @@ class NadRecord:
 
     __slots__ = ("_default_mtu", "_parsed", "nad", "replaces", "reported")
 
-    def __init__(self, nad: Nad, before: "NadRecord | None", *, another_ended: bool, default_mtu: int) -> None:
+    def __init__(self, nad: Nad, before: "NadRecord | None", *, another_ended: bool, default_mtu: int | None) -> None:
         self.nad = nad
         self.replaces = another_ended or before is not None
         self.reported: tuple[Reason, str] | None = None

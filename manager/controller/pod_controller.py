@@ -51,6 +51,7 @@ class PodController:
 
     `network_released` is called with the uuid of each network in which addresses were released. `orphan_hold`: seconds
     for which addresses without a virtual machine are held. `observe_assignment`, `unreconciled_nads`: PodReconciler.
+    `default_mtu`: PodWriter.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class PodController:
         network_released: Callable[[str], None],
         on_assigned: OnAssigned,
         unreconciled_nads: UnreconciledNads,
+        default_mtu: Callable[[str], int],
         clock: Callable[[], float],
     ) -> None:
         self.records: dict[str, PodRecord] = {}
@@ -104,6 +106,7 @@ class PodController:
                 ports=self.held_ports,
                 is_plugged=is_plugged,
                 on_released=self._released,
+                default_mtu=default_mtu,
             ),
             on_assigned=on_assigned,
             clock=clock,

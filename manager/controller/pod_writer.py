@@ -32,7 +32,10 @@ IsPlugged = Callable[[str], bool]
 
 
 class PodWriter:
-    """`on_released` is called with the uuids of networks in which addresses were released."""
+    """`on_released` is called with the uuids of networks in which addresses were released.
+
+    `default_mtu` returns the MTU of new pods on a node, in networks for which none is configured.
+    """
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class PodWriter:
         ports: HeldPorts,
         is_plugged: IsPlugged,
         on_released: Callable[[Iterable[str]], None],
+        default_mtu: Callable[[str], int],
     ) -> None:
         self._cluster = cluster
         self._store = store
@@ -52,12 +56,14 @@ class PodWriter:
         self._ports = ports
         self._is_plugged = is_plugged
         self._on_released = on_released
+        self._default_mtu = default_mtu
 
     async def assign(self, key: str, pod: Pod, resolved: ResolvedInterfaces, record: PodRecord) -> VirtualMachine:
         """Writes the pod's virtual machine and returns it. Raises PodRefusedError and PodWaitsError."""
         interfaces = self._claim(key, pod, resolved.interfaces)
         addresses = await self._allocate(key, pod, resolved, record)
-        vm = build_virtual_machine(pod, interfaces, addresses, cluster=self._cluster)
+        default_mtu = self._default_mtu(pod.node)
+        vm = build_virtual_machine(pod, interfaces, addresses, cluster=self._cluster, default_mtu=default_mtu)
         # Before the write: it may take effect even if it fails.
         record.unconfirmed = record.unconfirmed and record.unconfirmed._replace(written=True)
         try:

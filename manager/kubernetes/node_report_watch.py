@@ -1,4 +1,4 @@
-"""Watch of node reports: which ports the nodes have unplugged, and what they do not connect or route.
+"""Watch of node reports: what the nodes have unplugged, do not connect or route, and can send to each other.
 
 What was unplugged ends holds of addresses. A pod whose object was deleted before its sandbox was known to be removed
 (by force, or because its node is unreachable) may still be plugged; the manager cannot tell, whatever agent the node
@@ -46,6 +46,12 @@ OnUnplugged = Callable[[str, Sequence[str]], None]
 OnRefused = Callable[[str, Sequence[Refusal]], None]
 """Called with the node and all that it does not connect or route, for each delivery of a report."""
 
+OnTunnelMtu = Callable[[str, int | None], None]
+"""Called with the node and its tunnel MTU, None if it reports none, for each delivery of a report."""
+
+OnRemoved = Callable[[str], None]
+"""Called with a node whose report was deleted."""
+
 
 def may_be_plugged(_vm_uuid: str) -> bool:
     """Whether a port of a virtual machine may be plugged while its sandbox is not known to be removed: always."""
@@ -75,6 +81,8 @@ class NodeReportWatch:
         self._changed_at: dict[str, float] = {}  # by node
         self._callbacks: list[OnUnplugged] = []
         self._refusal_callbacks: list[OnRefused] = []
+        self._mtu_callbacks: list[OnTunnelMtu] = []
+        self._removal_callbacks: list[OnRemoved] = []
         self._listed = asyncio.Event()
 
     @property
@@ -93,6 +101,14 @@ class NodeReportWatch:
     def on_refused(self, callback: OnRefused) -> None:
         """Registers a callback for all reports from now on, also for those without refusals."""
         self._refusal_callbacks.append(callback)
+
+    def on_tunnel_mtu(self, callback: OnTunnelMtu) -> None:
+        """Registers a callback for all reports from now on."""
+        self._mtu_callbacks.append(callback)
+
+    def on_removed(self, callback: OnRemoved) -> None:
+        """Registers a callback for nodes whose reports are deleted."""
+        self._removal_callbacks.append(callback)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -141,6 +157,8 @@ class NodeReportWatch:
             case Deleted(last):
                 self._changed_at.pop(last.metadata.name, None)
                 self._notify_refused(last.metadata.name, ())
+                for callback in self._removal_callbacks:
+                    callback(last.metadata.name)
             case Listed():
                 self._listed.set()
             case UndecodableObject():
@@ -151,6 +169,8 @@ class NodeReportWatch:
             for callback in self._callbacks:
                 callback(item.metadata.name, item.status.unplugged)
         self._notify_refused(item.metadata.name, item.status.refused)
+        for notify_mtu in self._mtu_callbacks:
+            notify_mtu(item.metadata.name, item.status.tunnel_mtu)
 
     def _notify_refused(self, node: str, refusals: Sequence[Refusal]) -> None:
         for callback in self._refusal_callbacks:

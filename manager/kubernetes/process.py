@@ -113,6 +113,8 @@ def make_manager(
     )
     cluster.node_reports.on_unplugged(manager.unplugged)
     cluster.node_reports.on_refused(manager.refused)
+    cluster.node_reports.on_tunnel_mtu(manager.default_mtu.reported)
+    cluster.node_reports.on_removed(manager.default_mtu.removed)
     cluster.orphans.on_orphaned(manager.orphaned)
     if configuration.l3_beyond_nodes:
         store.slices.on_spread(configuration.l3_beyond_nodes, manager.network_spread)

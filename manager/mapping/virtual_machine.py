@@ -23,6 +23,7 @@ from manager.mapping.fq_names import pod_network_name, project_name
 from manager.mapping.interface_spec import InterfaceSpec
 from manager.mapping.network_addressing import families, same_subnet
 from manager.mapping.unsatisfiable import unsatisfiable
+from manager.parsing.netconf import MIN_IPV6_MTU
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -79,10 +80,16 @@ def reservations(vm: VirtualMachine) -> VirtualMachine:
 
 
 def build_virtual_machine(
-    pod: Pod, specs: Sequence[InterfaceSpec], allocated: Iterable[tuple[str, InterfaceAddress]], *, cluster: str
+    pod: Pod,
+    specs: Sequence[InterfaceSpec],
+    allocated: Iterable[tuple[str, InterfaceAddress]],
+    *,
+    cluster: str,
+    default_mtu: int,
 ) -> VirtualMachine:
     """Returns the virtual machine; `allocated` are pairs of owner and address.
 
+    `default_mtu` is that of interfaces in networks for which none is configured.
     Raises PodWaitsError if a requested gateway does not fit the address.
     """
     # The owner of an address is the uuid of its interface.
@@ -90,7 +97,7 @@ def build_virtual_machine(
     for owner, address in allocated:
         addresses[owner].append(address)
     interfaces = tuple(
-        _interface(pod, spec, vmi_uuid, addresses[vmi_uuid], cluster=cluster)
+        _interface(pod, spec, vmi_uuid, addresses[vmi_uuid], cluster=cluster, default_mtu=default_mtu)
         for spec, vmi_uuid in ((spec, interface_uuid(pod.uid, index)) for index, spec in enumerate(specs))
     )
     return _virtual_machine(pod, interfaces, cluster=cluster)
@@ -136,7 +143,13 @@ def _requested_address(spec: InterfaceSpec, family: int) -> str | None:
 
 
 def _interface(
-    pod: Pod, spec: InterfaceSpec, vmi_uuid: str, addresses: Sequence[InterfaceAddress], *, cluster: str
+    pod: Pod,
+    spec: InterfaceSpec,
+    vmi_uuid: str,
+    addresses: Sequence[InterfaceAddress],
+    *,
+    cluster: str,
+    default_mtu: int,
 ) -> VirtualMachineInterface:
     return VirtualMachineInterface(
         uuid=vmi_uuid,
@@ -144,7 +157,7 @@ def _interface(
         network_uuid=spec.network.uuid,
         network=spec.network.fq_name,
         addresses=tuple(_with_gateway(pod, spec, address) for address in sorted(addresses, key=_family)),
-        mtu=spec.network.mtu,
+        mtu=_mtu(spec.network, default_mtu),
         routes=spec.network.routes,
         nad=spec.nad,
         config_name=spec.config_name,
@@ -157,6 +170,13 @@ def _interface(
         pod_network=_pod_network(spec.network, cluster),
         forwarding_mode=spec.network.forwarding_mode,
     )
+
+
+def _mtu(network: VirtualNetwork, default: int) -> int:
+    """Returns the MTU of new interfaces: at least that which IPv6 needs, even if it does not fit the tunnels."""
+    if network.mtu is not None:
+        return network.mtu
+    return max(default, MIN_IPV6_MTU) if 6 in families(network) else default
 
 
 def _pod_network(network: VirtualNetwork, cluster: str) -> PodNetwork | None:

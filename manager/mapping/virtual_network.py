@@ -24,7 +24,7 @@ def pod_network(configuration: ManagerConfiguration) -> VirtualNetwork:
         uuid=network_uuid(name),
         subnets=values.subnets,
         dns=values.dns,
-        mtu=configuration.pod_network.mtu,
+        mtu=configuration.network_mtu,
         routes=values.routes,
         forwarding_mode=ForwardingMode.L3,
     )
@@ -56,7 +56,7 @@ def nad_network(nad: Nad, definition: NetworkDefinition, configuration: ManagerC
         uuid=network_uuid(name),
         subnets=definition.subnets,
         dns=definition.dns,
-        mtu=definition.mtu or configuration.pod_network.mtu,
+        mtu=definition.mtu or configuration.network_mtu,
         routes=definition.routes,
         ip_fabric_snat=definition.ip_fabric_snat,
         ip_fabric_forwarding=definition.ip_fabric_forwarding,

@@ -22,8 +22,8 @@ FORWARDING_KEY = "opencontrail.org/ip_fabric_forwarding"
 FORWARDING_MODE_KEY = "opencontrail.org/forwarding-mode"
 
 
-def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefinition:
-    """Returns the definition. `default_mtu` is the MTU of a network that sets none.
+def parse_nad(nad: Nad, *, default_mtu: int | None) -> NetworkDefinition | ForeignDefinition:
+    """Returns the definition. `default_mtu` is the MTU of a network that sets none, None if it is measured.
 
     A NAD without `spec.config` names a file on the node's disk, so it is foreign. Raises NadError with all problems.
     """
@@ -39,7 +39,7 @@ def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefin
     return _parse_own(nad, config.name or nad.name, config.own, default_mtu)
 
 
-def _parse_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu: int) -> NetworkDefinition:
+def _parse_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu: int | None) -> NetworkDefinition:
     # Everything is parsed before the errors are raised, so that one event lists them all.
     errors = ValidationErrors()
     subnets, reference = parse_nad_network(errors, nad.annotations)

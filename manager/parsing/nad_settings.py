@@ -29,7 +29,7 @@ class NadSettings(NamedTuple):
 
 
 def parse_nad_settings(
-    errors: ValidationErrors, own: Mapping[str, Any], *, nad: str, subnets: Sequence[Subnet], default_mtu: int
+    errors: ValidationErrors, own: Mapping[str, Any], *, nad: str, subnets: Sequence[Subnet], default_mtu: int | None
 ) -> NadSettings:
     """Returns the settings in `own`, the Contrail plugin's part of the configuration; adds an error per bad value."""
     for key in ("ipam", "ipMasq"):
@@ -64,12 +64,13 @@ def _route_list(value: Any) -> list[Any]:
     return entries
 
 
-def _parse_mtu(errors: ValidationErrors, value: Any, subnets: Sequence[Subnet], default_mtu: int) -> int | None:
+def _parse_mtu(errors: ValidationErrors, value: Any, subnets: Sequence[Subnet], default_mtu: int | None) -> int | None:
     location = f"{_CONFIG}, mtu"
     mtu = None if value is None else errors.parse(location, parse_mtu, value)
-    # The default MTU is checked too: it may be sufficient for IPv4 only.
-    if any(":" in subnet.cidr for subnet in subnets):
-        errors.parse(location, check_ipv6_mtu, default_mtu if mtu is None else mtu)
+    # A configured default is checked too: it may be sufficient for IPv4 only.
+    used = default_mtu if mtu is None else mtu
+    if used is not None and any(":" in subnet.cidr for subnet in subnets):
+        errors.parse(location, check_ipv6_mtu, used)
     return mtu
 
 

@@ -11,7 +11,7 @@ from manager.parsing.quoting import quoted
 PLUGIN = "contrail-k8s-cni"
 
 _MIN_MTU = 68  # RFC 791
-_MIN_IPV6_MTU = 1280  # RFC 8200, section 5
+MIN_IPV6_MTU = 1280  # RFC 8200, section 5
 _MAX_MTU = 65535
 _MAX_NAME = 255  # runtimes use it as a file name
 _NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -52,8 +52,8 @@ def parse_mtu(value: Any) -> int:
 
 def check_ipv6_mtu(mtu: int) -> None:
     """Raises BadValueError if the MTU is too small for IPv6."""
-    if mtu < _MIN_IPV6_MTU:
-        raise BadValueError(f"{mtu} is below {_MIN_IPV6_MTU}, the minimum MTU of IPv6")
+    if mtu < MIN_IPV6_MTU:
+        raise BadValueError(f"{mtu} is below {MIN_IPV6_MTU}, the minimum MTU of IPv6")
 
 
 def _own(config: Mapping[str, Any], plugin: Mapping[str, Any]) -> Mapping[str, Any]:

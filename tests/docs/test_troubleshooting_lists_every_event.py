@@ -9,7 +9,7 @@ from manager.reasons import Reason
 from tests.support.documentation import code, rows, table
 
 ON_NADS = {Reason.NETWORK_NOT_FOUND, Reason.NETWORK_FORBIDDEN}  # on pods too
-HEADINGS = ("Events on pods", "Events on NADs", "Events on any object", "Events on manifests")
+HEADINGS = ("Events on pods", "Events on NADs", "Events on nodes", "Events on any object", "Events on manifests")
 
 
 def documented(heading: str) -> set[str]:
@@ -17,7 +17,8 @@ def documented(heading: str) -> set[str]:
 
 
 def test_every_reason_is_documented_and_no_other() -> None:
-    assert documented("Events on pods") | documented("Events on NADs") == {*Reason}
+    of_manager = documented("Events on pods") | documented("Events on NADs") | documented("Events on nodes")
+    assert of_manager == {*Reason}
     assert documented("Events on any object") == {UNREADABLE, INVALID}
     assert documented("Events on manifests") == {*ManifestReason}
 

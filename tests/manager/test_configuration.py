@@ -59,7 +59,7 @@ def test_every_key_has_a_default(path: Path, text: str) -> None:
     assert configuration == load_manager_configuration(None)
     assert configuration.cluster_name == "k8s"
     assert configuration.node == socket.gethostname()
-    assert configuration.pod_network == PodNetworkSettings(subnets=("10.32.0.0/12",), mtu=1500)
+    assert configuration.pod_network == PodNetworkSettings(subnets=("10.32.0.0/12",), mtu="auto")
     assert configuration.source == ManifestSourceSettings(path=None)
     assert configuration.store == EmbeddedStoreSettings(path=None)
     assert configuration.meta_plugin == MetaPluginSettings(MetaPlugin.NONE, 0)
@@ -93,7 +93,7 @@ def test_the_pod_network_is_built_from_its_section(path: Path) -> None:
     [
         ("pods: {}", "unknown field `pods`"),
         ("pod-network: {subnet: []}", "pod-network: Object contains unknown field `subnet`"),
-        ("pod-network: {mtu: big}", "pod-network.mtu: Expected `int`"),
+        ("pod-network: {mtu: big}", "pod-network.mtu: Invalid enum value 'big'"),
         ("pod-network: {mtu: 67}", "pod-network.mtu: "),
         ("pod-network: {subnets: 10.0.0.0/8}", "pod-network.subnets: Expected `array`"),
         ("pod-network: {subnets: []}", "pod-network.subnets: at least one is required"),

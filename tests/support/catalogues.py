@@ -29,7 +29,7 @@ def make_catalogue(*nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -
 
 def add_nad(catalogue: Catalogue, nad: Nad, *, configuration: ManagerConfiguration = DEFAULTS) -> None:
     """Adds a NAD, and its own network if it has one."""
-    definition = parse_nad(nad, default_mtu=configuration.pod_network.mtu)
+    definition = parse_nad(nad, default_mtu=configuration.network_mtu)
     if isinstance(definition, ForeignDefinition):
         catalogue.nads[nad.key] = ForeignNad(definition.plugin)
         return
@@ -45,12 +45,15 @@ def resolve(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS
     return resolve_interfaces(pod, catalogue=catalogue, configuration=configuration)
 
 
-def build(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> VirtualMachine:
+def build(
+    pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS, default_mtu: int = 1500
+) -> VirtualMachine:
     """Returns the pod's virtual machine, with addresses as a store allocates them to the first pod."""
     specs = resolve(pod, *nads, configuration=configuration).interfaces
     requests = address_requests(pod, specs, cluster=configuration.cluster_name)
     requested_gateways = zip((request.owner for request in requests), _allocate(requests, specs), strict=True)
-    return build_virtual_machine(pod, specs, requested_gateways, cluster=configuration.cluster_name)
+    cluster = configuration.cluster_name
+    return build_virtual_machine(pod, specs, requested_gateways, cluster=cluster, default_mtu=default_mtu)
 
 
 def _allocate(requests: list[AddressRequest], specs: tuple[InterfaceSpec, ...]) -> list[InterfaceAddress]:

@@ -81,7 +81,7 @@ def interface_in(network: VirtualNetwork, owner: str, *addresses: InterfaceAddre
         network_uuid=network.uuid,
         network=network.fq_name,
         addresses=addresses,
-        mtu=network.mtu,
+        mtu=network.mtu or 1500,
         routes=network.routes,
         forwarding_mode=network.forwarding_mode,
     )

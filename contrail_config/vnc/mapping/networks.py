@@ -69,7 +69,7 @@ def network_body(network: VirtualNetwork, cluster: str) -> dict[str, Any]:
 
 def properties(network: VirtualNetwork) -> dict[str, Any]:
     """Returns the properties that can change."""
-    mtu = {"mtu": network.mtu} if network.mtu <= LARGEST_MTU else {}
+    mtu = {} if network.mtu is None or network.mtu > LARGEST_MTU else {"mtu": network.mtu}
     forwarding = {"forwarding_mode": str(network.forwarding_mode)}
     return {"fabric_snat": network.ip_fabric_snat, "virtual_network_properties": forwarding, **mtu}
 

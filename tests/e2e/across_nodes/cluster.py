@@ -16,6 +16,7 @@ from tests.support.netns import Netns
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 NAMESPACE = "demo"
+POD_MTU = 1500
 POD_SUBNETS = ("10.32.0.0/16", "fd00:32::/64")
 _OURS = "/apis/opencontrail.org/v1alpha1"
 _NADS = f"/apis/k8s.cni.cncf.io/v1/namespaces/{NAMESPACE}/network-attachment-definitions"
@@ -28,13 +29,13 @@ Object = dict[str, Any]
 class Cluster:
     """The server, the manager, the nodes, and the fabric that joins these. See `cluster_of`."""
 
-    def __init__(self, server: ApiServer, folder: Path, families: Sequence[int]) -> None:
+    def __init__(self, server: ApiServer, folder: Path, families: Sequence[int], mtu: int | str) -> None:
         self.server = server
         self.manager = ManagerProcess(
             folder / "manager",
             server.kubeconfig(),
             network_slices=True,
-            pod_network={"subnets": [POD_SUBNETS[family] for family in families]},
+            pod_network={"subnets": [POD_SUBNETS[family] for family in families], "mtu": mtu},
         )
         self.fabric = Netns("fabric")
         self.fabric.ip("link", "add", "fabric", "mtu", str(MTU), "up", "type", "bridge", "mcast_snooping", "0")
@@ -91,22 +92,22 @@ def _bound(document: Document, node: Node) -> Object:
 
 
 @contextlib.contextmanager
-def cluster_of(nodes: int, families: Sequence[int] = (0, 1)) -> Iterator[Cluster]:
+def cluster_of(nodes: int, families: Sequence[int] = (0, 1), mtu: int | str = POD_MTU) -> Iterator[Cluster]:
     """A cluster with this number of running nodes. `families` of nodes and pods: 0 is IPv4, 1 is IPv6."""
-    with registered_cluster(nodes, families) as cluster:
+    with registered_cluster(nodes, families, mtu) as cluster:
         for node in cluster.nodes:
             node.start()
         yield cluster
 
 
 @contextlib.contextmanager
-def registered_cluster(nodes: int, families: Sequence[int] = (0, 1)) -> Iterator[Cluster]:
+def registered_cluster(nodes: int, families: Sequence[int] = (0, 1), mtu: int | str = POD_MTU) -> Iterator[Cluster]:
     """A cluster with this number of nodes, on which no process runs."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
         (folder / "server").mkdir()
         server = stack.enter_context(serve_real_apiserver(folder / "server"))
-        cluster = Cluster(server, folder, families)
+        cluster = Cluster(server, folder, families, mtu)
         stack.callback(cluster.fabric.delete)
         stack.callback(idle_connections.close)  # of the nodes' reports
         stack.enter_context(running(cluster.manager))

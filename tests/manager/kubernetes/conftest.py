@@ -23,7 +23,8 @@ from tests.support.recorded_source import RecordedSource, record_source
 from tests.support.stored_objects import add_node_buckets
 
 Follow = Callable[..., Awaitable[RecordedSource]]
-Managed = Callable[[], AbstractAsyncContextManager[None]]
+DEFAULTS = ManagerConfiguration()
+Managed = Callable[..., AbstractAsyncContextManager[None]]
 
 
 @pytest.fixture
@@ -60,11 +61,10 @@ def managed(server: FakeApiServer, objects: ClusterObjects) -> Managed:
     add_node_buckets(server)
 
     @contextlib.asynccontextmanager
-    async def manage() -> AsyncIterator[None]:
-        configuration = ManagerConfiguration()
+    async def manage(configuration: ManagerConfiguration = DEFAULTS) -> AsyncIterator[None]:
         async with join_cluster(configuration, Settings(), access=ClientConfig(server.url)) as cluster:
             cluster.node_reports.repeat_interval = 0.02
-            store = KubernetesStore(cluster.client, flush_interval=0.0)
+            store = KubernetesStore(cluster.client, flush_interval=0.0, slices=configuration.network_slices)
             manager = process.make_manager(configuration, cluster, store, CollectorRegistry())
             task = asyncio.create_task(cluster.run(lambda: process.lead(cluster, store, manager)))
             try:

@@ -33,9 +33,12 @@ class Listener(ChangeSignal):
         self.watch = NodeReportWatch(
             client, timings=QUICK, clock=clock, repeat_interval=repeat_interval, list_timeout=list_timeout
         )
+        self.mtus: dict[str, int | None] = {}
         self.watch.on_unplugged(self._deliver)
         self.watch.on_refused(self._refuse)
         self.delivered: list[str] = []
+        self.watch.on_tunnel_mtu(self.mtus.__setitem__)
+        self.watch.on_removed(self.mtus.__delitem__)
         self.refused: dict[str, Sequence[Refusal]] = {}
 
     def _refuse(self, node: str, refusals: Sequence[Refusal]) -> None:
@@ -77,9 +80,11 @@ async def listen(client: KubeClient, clock: FakeClock) -> Listen:
     return listen_one
 
 
-async def report(client: KubeClient, node: str, *unplugged: str, refused: tuple[Refusal, ...] = ()) -> None:
+async def report(
+    client: KubeClient, node: str, *unplugged: str, refused: tuple[Refusal, ...] = (), tunnel_mtu: int | None = None
+) -> None:
     await NodeReports(client, node).write(
-        NodeReport("2026-11-21T12:00:00Z", node, unplugged=unplugged, refused=refused)
+        NodeReport("2026-11-21T12:00:00Z", node, unplugged=unplugged, refused=refused, tunnel_mtu=tunnel_mtu)
     )
 
 
@@ -140,6 +145,16 @@ class TestDelivery:
         async with listen() as listener:
             await client.delete(CONTRAIL_NODES, "node-1")
             await listener.until(lambda: listener.refused == {"node-1": ()})
+
+    async def test_tunnel_mtus_are_delivered_until_the_report_is_deleted(
+        self, client: KubeClient, listen: Listen
+    ) -> None:
+        await report(client, "node-1", tunnel_mtu=1450)
+        await report(client, "node-2")
+        async with listen() as listener:
+            assert listener.mtus == {"node-1": 1450, "node-2": None}
+            await client.delete(CONTRAIL_NODES, "node-1")
+            await eventually(lambda: listener.mtus == {"node-2": None})
 
     async def test_an_empty_report_is_not_delivered(self, client: KubeClient, listen: Listen) -> None:
         await report(client, "node-1")

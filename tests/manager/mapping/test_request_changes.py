@@ -119,7 +119,7 @@ class TestChangesOfOtherObjects:
             catalogue.namespaces["blue"] = {} if chosen is None else {"opencontrail.org/network": chosen}
             specs.append(resolve_interfaces(pod, catalogue=catalogue, configuration=DEFAULTS).interfaces)
         given = [(interface_uuid(pod.uid, 0), InterfaceAddress("10.2.0.2", 16, "10.2.0.1"))]
-        machine = build_virtual_machine(pod, specs[0], given, cluster="k8s")
+        machine = build_virtual_machine(pod, specs[0], given, cluster="k8s", default_mtu=1500)
         assert describe_change(machine, specs[1]) is None
 
     def test_a_changed_request_is_still_described(self) -> None:

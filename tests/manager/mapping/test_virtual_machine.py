@@ -62,7 +62,7 @@ def test_each_interface_has_the_vni_and_the_fabric_settings_of_its_network() -> 
     for vni, (name, network) in enumerate(catalogue.networks.items(), start=5):
         catalogue.networks[name] = msgspec.structs.replace(network, vni=vni, ip_fabric_snat=vni == 7)
     resolved = resolve_interfaces(pod, catalogue=catalogue, configuration=ManagerConfiguration())
-    machine = build_virtual_machine(pod, resolved.interfaces, (), cluster="k8s")
+    machine = build_virtual_machine(pod, resolved.interfaces, (), cluster="k8s", default_mtu=1500)
     assert [interface.vni for interface in machine.interfaces] == [5, 6, 7]
     assert [interface.ip_fabric_snat for interface in machine.interfaces] == [False, False, True]
     assert not any(interface.ip_fabric_forwarding for interface in machine.interfaces)
@@ -71,7 +71,7 @@ def test_each_interface_has_the_vni_and_the_fabric_settings_of_its_network() -> 
 def test_each_interface_has_the_forwarding_mode_of_its_network() -> None:
     pod, catalogue = make_pod(networks="net-a,net-b"), make_catalogue(NET_A, make_nad("net-b", forwarding_mode="l3"))
     resolved = resolve_interfaces(pod, catalogue=catalogue, configuration=ManagerConfiguration())
-    machine = build_virtual_machine(pod, resolved.interfaces, (), cluster="k8s")
+    machine = build_virtual_machine(pod, resolved.interfaces, (), cluster="k8s", default_mtu=1500)
     assert [str(interface.forwarding_mode) for interface in machine.interfaces] == ["l3", "l2_l3", "l3"]
 
 

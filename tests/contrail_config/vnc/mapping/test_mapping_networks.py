@@ -58,7 +58,7 @@ def test_others_find_subnets_mode_and_mtu_in_the_servers_own_fields(network: Vir
     ]
     known = ("fq_name", "uuid", "ip_fabric_snat", "vni", "nad", "forwarding_mode")
     assert all(getattr(found, name) == getattr(network, name) for name in known)
-    assert found.mtu == (network.mtu if network.mtu <= LARGEST_MTU else 1500)
+    assert found.mtu == (1500 if network.mtu is None or network.mtu > LARGEST_MTU else network.mtu)
 
 
 @given(subnets())
