@@ -31,6 +31,7 @@ from manager.dependencies import Dependency, namespace_dependency
 from manager.events import EventRecorder, Subject
 from manager.mapping.catalogue import Catalogue
 from manager.mapping.fq_names import pod_network_name
+from manager.mapping.virtual_machine import pod_network_uuid
 from manager.mapping.virtual_network import pod_network
 from manager.metrics import ManagerMetrics
 from manager.network_metrics import NetworkAddresses
@@ -127,6 +128,10 @@ class Manager:
         self.refusals = RefusalReporter(
             catalogue=self.catalogue, find_nad=self.nads.records.get, recorder=self.recorder
         )
+        self.pod_network_uuid = pod_network_uuid(configuration.cluster_name)
+        self.spans_nodes = configuration.network_slices
+        self.loaded = asyncio.Event()
+        """Set once everything is allocated that virtual machines of the store have."""
         self._chores = WorkQueue(self._do_chore, limit=1, transient=StoreError)
         self._unready = "the source has not listed all pods and networks yet"
         self.queries = ManagerQueries(self.pods.records, store, event_log, meta_plugin=configuration.meta_plugin)
@@ -153,6 +158,7 @@ class Manager:
                 self._watch_deletions() as deletions,
             ):
                 await self.pods.load()
+                self.loaded.set()
                 networks = self.nads.networks.follow(changes)
                 await run_until_first_ends(networks, self._follow_source(), self._follow_deletions(deletions))
         finally:

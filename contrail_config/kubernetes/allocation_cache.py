@@ -28,6 +28,7 @@ from contrail_config.kube.resource import Metadata
 from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, Block, BlockKey, PoolKey
+from contrail_config.kubernetes.node_owner import is_node_owner, node_owner
 from contrail_config.objects import Subnet, VirtualNetwork
 from contrail_config.store import HeldAddress
 
@@ -83,7 +84,11 @@ class AllocationCache:
         return entry is not None and entry.hold is None
 
     def owners(self) -> set[str]:
-        """Returns all owners of allocated addresses."""
+        """Returns all interfaces that have an allocated address."""
+        return {owner for owner in self.all_owners() if not is_node_owner(owner)}
+
+    def all_owners(self) -> set[str]:
+        """Returns all owners of allocated addresses: interfaces, and nodes."""
         blocks = itertools.chain.from_iterable(blocks.values() for blocks in self._blocks.values())
         return {entry.owner for block in blocks for entry in block.entries.values() if entry.hold is None}
 
@@ -99,10 +104,10 @@ class AllocationCache:
         }
 
     def allocated_in(self, network_uuid: str) -> Iterator[AddressKey]:
-        """Yields the allocated addresses of a network."""
+        """Yields the addresses of a network that interfaces have."""
         for pool in (PoolKey(network_uuid, 4), PoolKey(network_uuid, 6)):
             for block in self._blocks.get(pool, {}).values():
-                yield from (AddressKey(pool, address) for address, entry in block.entries.items() if entry.hold is None)
+                yield from (AddressKey(pool, address) for address, entry in block.entries.items() if _is_used(entry))
 
     def may_be_used(self, network_uuid: str) -> bool:
         """Returns whether a network has an allocated address, or an invalid block, which may have any."""
@@ -129,11 +134,13 @@ class AllocationCache:
         return pool.blocks
 
     def node_address(self, network: VirtualNetwork, block: BlockKey) -> AddressKey | None:
-        """Returns the address of the node to which a block belongs; None if it has none, or a pod has it."""
+        """Returns the address of the node to which a block belongs; None if it has none, or another owner has it."""
         address = self.block_pool(network, block.pool.family).node_address(block.first)
-        if address is None or self.entry(AddressKey(block.pool, address)) is not None:
+        if address is None:
             return None
-        return AddressKey(block.pool, address)
+        key = AddressKey(block.pool, address)
+        entry, node = self.entry(key), self.block(block).node
+        return key if entry is None or (node is not None and entry.owner == node_owner(node)) else None
 
     def drop_pools(self, network_uuid: str) -> None:
         """Drops the block pools of a deleted network."""
@@ -330,3 +337,7 @@ class AllocationCache:
             self._keys_by_owner[new.owner] = (*self.keys_of(new.owner), key)
             if new.hold is not None:
                 heapq.heappush(self._holds, (new.hold.until, key))
+
+
+def _is_used(entry: AddressEntry) -> bool:
+    return entry.hold is None and not is_node_owner(entry.owner)

@@ -21,7 +21,7 @@ drain and can be deleted, and last the one with the most free addresses. Within 
 allocated address, so that a released one is reused as late as possible.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from contrail_config.addressing.integer_set import IntegerSet
@@ -99,6 +99,13 @@ class BlockPool:
         """Returns the address of the node in its block that begins with `first`; None if the block has none."""
         usable = self._allocatable(first // SIZE)
         return first + _lowest_bit(usable) if usable and self._has_node_addresses else None
+
+    def blocks_for(self, node: str) -> Iterator[int]:
+        """Yields the first addresses of blocks in which a node may have its own address: its own, and a spare one."""
+        if self._has_node_addresses:
+            yield from (number * SIZE for number in sorted(self._of_node.get(node, ())))
+            if self._has_spare_blocks() and (found := self._unused_block()) is not None:
+                yield found * SIZE
 
     def seal(self, block: Block) -> None:
         """Allocates no address of the block until it is unsealed, whatever its state."""
@@ -218,6 +225,9 @@ class _Group:
 
     def __len__(self) -> int:
         return len(self._free)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._free)
 
     def put(self, number: int, free: int) -> None:
         self._free[number] = free

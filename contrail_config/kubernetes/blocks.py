@@ -26,6 +26,7 @@ from contrail_config.kubernetes.kinds import (
     LastAllocation,
     UntrackedMetadata,
 )
+from contrail_config.kubernetes.node_owner import is_node_owner
 from contrail_config.unknown_fields import with_unknown_fields
 
 SIZE: Final = 64
@@ -195,8 +196,9 @@ def block_key(name: str) -> BlockKey | None:
 
 
 def has_allocations(item: AddressBlockObject) -> bool:
-    """Returns whether the block in an object has an allocated address. Tolerates otherwise invalid content."""
-    return any(len(_times(line.split()[2:])) < _TIMES for line in item.spec.addresses.splitlines())
+    """Returns whether an interface has an address of the block in an object. Tolerates otherwise invalid content."""
+    lines = (line.split() for line in item.spec.addresses.splitlines())
+    return any(len(_times(fields[2:])) < _TIMES and not is_node_owner("".join(fields[1:2])) for fields in lines)
 
 
 def _has_unknown(item: Document, spec: BlockSpec) -> bool:

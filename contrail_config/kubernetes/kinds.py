@@ -135,9 +135,10 @@ class BlockSpec(ConfigObject, frozen=True):
     """64 addresses of a network from `first` on; `addresses` has one line for each address that is not free.
 
     `node` is set if the network is routed by block: the node to which the block belongs. A line has the address and its
-    owner. For a held address, the start and the end of the hold follow, in seconds since the epoch. `@` and a node
-    follow a borrowed address, whose owner is on that node, and a held one that may still be in use there. Releases
-    ignore and preserve further fields of the form `key=value`.
+    owner: the uuid of an interface, or `node/` and the name of the node whose own address it is. For a held address,
+    the start and the end of the hold follow, in seconds since the epoch. `@` and a node follow a borrowed address,
+    whose owner is on that node, and a held one that may still be in use there. Releases ignore and preserve further
+    fields of the form `key=value`.
     """
 
     network: str

@@ -35,6 +35,9 @@ _LONGEST_PAUSE: Final = 30.0  # seconds
 OnSpread = Callable[[FqName, int], None]
 """Called with the name of a network and the number of nodes on which it has interfaces."""
 
+OnNode = Callable[[str], None]
+"""Called with the name of a node that has appeared or is gone."""
+
 
 class NetworkSlices:
     """Keeps the slices of all networks while `run` runs; without `enabled` nothing has an effect."""
@@ -53,6 +56,7 @@ class NetworkSlices:
         self.writer = SliceWriter(client, self._table)
         self._nodes = Informer(client, NODES, self._apply_node)
         self._spread: tuple[int, OnSpread] | None = None
+        self._on_node: OnNode | None = None
         self._has_virtual_machines = asyncio.Event()
 
     @property
@@ -101,6 +105,18 @@ class NetworkSlices:
         """Calls back with each network that has interfaces on more nodes than this, whenever it gets one."""
         self._spread = nodes, callback
 
+    def on_node(self, callback: OnNode) -> None:
+        """Calls back with each node that appears or is deleted."""
+        self._on_node = callback
+
+    def has_node(self, node: str) -> bool:
+        """Returns whether there is such a node, once `nodes_listed` has returned."""
+        return self._table.has_node(node)
+
+    async def nodes_listed(self) -> None:
+        """Waits until all nodes are listed. Raises StoreUnavailableError."""
+        await self._nodes.wait_until_synced()
+
     def remove(self, interfaces: Iterable[str]) -> None:
         """Removes interfaces that no virtual machine has any more, by uuid. Idempotent."""
         if self._enabled:
@@ -130,4 +146,8 @@ class NetworkSlices:
         if isinstance(change, Listed | UndecodableObject):
             return
         addresses = None if isinstance(change, Deleted) else tunnel_addresses(change.object)
-        self.writer.changed(self._table.set_tunnel(change.object.metadata.name, addresses))
+        name = change.object.metadata.name
+        was_known = self._table.has_node(name)
+        self.writer.changed(self._table.set_tunnel(name, addresses))
+        if self._on_node is not None and was_known != self._table.has_node(name):
+            self._on_node(name)

@@ -134,6 +134,10 @@ class SliceTable:
             changed.add(key)
         return changed
 
+    def has_node(self, node: str) -> bool:
+        """Returns whether there is such a node."""
+        return node in self._tunnels
+
     def set_tunnel(self, node: str, addresses: tuple[str, ...] | None) -> set[SliceKey]:
         """Sets the tunnel addresses of a node; None if there is no such node."""
         if self._tunnels.get(node) == addresses:

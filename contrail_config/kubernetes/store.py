@@ -42,6 +42,7 @@ from contrail_config.kubernetes.kinds import (
 from contrail_config.kubernetes.lost_blocks import LostBlocks
 from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.network_slices import NetworkSlices
+from contrail_config.kubernetes.node_blocks import NodeBlocks
 from contrail_config.kubernetes.pending_virtual_machines import PendingVirtualMachineClient
 from contrail_config.kubernetes.validated import VALIDATED_NETWORKS, VALIDATED_SLICES, VALIDATED_VIRTUAL_MACHINES
 from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, node_selector
@@ -94,6 +95,7 @@ class KubernetesStore:
         self._virtual_machines = VirtualMachineClient(client)
         self._pending = PendingVirtualMachineClient(client.low_priority())
         self._networks = VirtualNetworkClient(client, self._allocations, self._committer, self._virtual_machines)
+        self.node_blocks = NodeBlocks(self._committer, self._networks, self._sync_addresses)
         self.slices = NetworkSlices(client, self._networks.find, self._home_of, self._node_address_of, enabled=slices)
         self._networks.on_change(self.slices.network_changed)
         self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)

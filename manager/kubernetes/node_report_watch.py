@@ -25,7 +25,7 @@ from contrail_config.kube.errors import KubeConflictError, KubeError, KubeNotFou
 from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified, ObjectChange
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_objects
-from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject
+from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject, NodeReport
 from contrail_config.kubernetes.validated import VALIDATED_REPORTS
 from contrail_config.objects import Refusal
 
@@ -46,8 +46,8 @@ OnUnplugged = Callable[[str, Sequence[str]], None]
 OnRefused = Callable[[str, Sequence[Refusal]], None]
 """Called with the node and all that it does not connect or route, for each delivery of a report."""
 
-OnTunnelMtu = Callable[[str, int | None], None]
-"""Called with the node and its tunnel MTU, None if it reports none, for each delivery of a report."""
+OnReport = Callable[[str, NodeReport], None]
+"""Called with the node and its report, for each delivery of it."""
 
 OnRemoved = Callable[[str], None]
 """Called with a node whose report was deleted."""
@@ -81,7 +81,7 @@ class NodeReportWatch:
         self._changed_at: dict[str, float] = {}  # by node
         self._callbacks: list[OnUnplugged] = []
         self._refusal_callbacks: list[OnRefused] = []
-        self._mtu_callbacks: list[OnTunnelMtu] = []
+        self._report_callbacks: list[OnReport] = []
         self._removal_callbacks: list[OnRemoved] = []
         self._listed = asyncio.Event()
 
@@ -102,9 +102,9 @@ class NodeReportWatch:
         """Registers a callback for all reports from now on, also for those without refusals."""
         self._refusal_callbacks.append(callback)
 
-    def on_tunnel_mtu(self, callback: OnTunnelMtu) -> None:
+    def on_report(self, callback: OnReport) -> None:
         """Registers a callback for all reports from now on."""
-        self._mtu_callbacks.append(callback)
+        self._report_callbacks.append(callback)
 
     def on_removed(self, callback: OnRemoved) -> None:
         """Registers a callback for nodes whose reports are deleted."""
@@ -169,8 +169,8 @@ class NodeReportWatch:
             for callback in self._callbacks:
                 callback(item.metadata.name, item.status.unplugged)
         self._notify_refused(item.metadata.name, item.status.refused)
-        for notify_mtu in self._mtu_callbacks:
-            notify_mtu(item.metadata.name, item.status.tunnel_mtu)
+        for notify in self._report_callbacks:
+            notify(item.metadata.name, item.status)
 
     def _notify_refused(self, node: str, refusals: Sequence[Refusal]) -> None:
         for callback in self._refusal_callbacks:

@@ -8,6 +8,7 @@ were deleted, or etcd was emptied) ends the process, since its caches are outdat
 standby, and the next leader recreates what is missing.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ from manager.api.routes import api_routes
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember, join_cluster
 from manager.kubernetes.contrail import join_contrail, lead_on_contrail, make_contrail_manager
+from manager.kubernetes.node_block_keeper import NodeBlockKeeper
 from manager.kubernetes.node_report_watch import may_be_plugged
 from manager.manager import Manager, run_until_first_ends
 
@@ -113,7 +115,7 @@ def make_manager(
     )
     cluster.node_reports.on_unplugged(manager.unplugged)
     cluster.node_reports.on_refused(manager.refused)
-    cluster.node_reports.on_tunnel_mtu(manager.default_mtu.reported)
+    cluster.node_reports.on_report(lambda node, report: manager.default_mtu.reported(node, report.tunnel_mtu))
     cluster.node_reports.on_removed(manager.default_mtu.removed)
     cluster.orphans.on_orphaned(manager.orphaned)
     if configuration.l3_beyond_nodes:
@@ -148,6 +150,7 @@ async def _serve(
 
 async def lead(cluster: ClusterMember, store: KubernetesStore, manager: Manager) -> None:
     """Runs the manager while this process leads; work in progress is written before another process may lead."""
+    keeper = _node_block_keeper(cluster, store, manager)
     try:
         # Only a leader writes CRDs; a standby must not touch the cluster.
         uids = await ensure_crds(cluster.client)
@@ -158,7 +161,25 @@ async def lead(cluster: ClusterMember, store: KubernetesStore, manager: Manager)
                 monitor_crds(cluster.client, uids, interval=_CRD_CHECK_INTERVAL),
                 store.watch_lost_addresses(),
                 store.maintain_slices(),
+                _keep_node_blocks(keeper, manager),
                 cluster.invalid_objects.run(store, manager.recorder),
             )
     finally:
         await store.close()
+
+
+def _node_block_keeper(cluster: ClusterMember, store: KubernetesStore, manager: Manager) -> NodeBlockKeeper:
+    """Returns what gives nodes blocks of the pod network, connected to nodes and their reports."""
+    keeper = NodeBlockKeeper(store.node_blocks, store.slices, manager.pod_network_uuid)
+    cluster.node_reports.on_report(lambda node, _report: keeper.reported(node))
+    cluster.node_reports.on_removed(keeper.report_removed)
+    store.slices.on_node(keeper.changed)
+    manager.metrics.watch_queue("node-blocks", keeper.queue)
+    return keeper
+
+
+async def _keep_node_blocks(keeper: NodeBlockKeeper, manager: Manager) -> None:
+    """Keeps blocks of nodes until it is cancelled, if networks span nodes."""
+    if manager.spans_nodes:
+        await keeper.run(manager.loaded.wait)
+    await asyncio.Event().wait()

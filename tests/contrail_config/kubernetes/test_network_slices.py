@@ -273,6 +273,18 @@ async def test_pods_of_a_routed_network_cost_no_write_but_for_new_blocks(
     await eventually(lambda: not server.storage.objects(BLOCK_KIND) and not stored(server))
 
 
+async def test_a_node_without_pods_that_keeps_a_block_has_a_slice(
+    manager: KubernetesStore, large: VirtualNetwork, server: FakeApiServer
+) -> None:
+    await manager.node_blocks.keep(large.uuid, A)
+    await eventually(lambda: ("large", A) in stored(server))
+    found = stored(server)["large", A]
+    assert (found["blocks"], found["nodeAddresses"], found["tunnel"]) == (["10.3.0.0/26"], ["10.3.0.2"], ["192.0.2.1"])
+    await start_pod(manager, [large], "one", node=A)
+    await settled(manager)
+    assert stored(server)["large", A] == found
+
+
 async def test_borrowed_addresses_of_a_routed_network_are_listed(
     manager: KubernetesStore, pods: VirtualNetwork, server: FakeApiServer
 ) -> None:

@@ -37,7 +37,7 @@ class Listener(ChangeSignal):
         self.watch.on_unplugged(self._deliver)
         self.watch.on_refused(self._refuse)
         self.delivered: list[str] = []
-        self.watch.on_tunnel_mtu(self.mtus.__setitem__)
+        self.watch.on_report(lambda node, report: self.mtus.update({node: report.tunnel_mtu}))
         self.watch.on_removed(self.mtus.__delitem__)
         self.refused: dict[str, Sequence[Refusal]] = {}
 
