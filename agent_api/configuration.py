@@ -7,6 +7,7 @@ socket: /run/contrail/agent.sock      # for our own plugin; always accepts write
 datapath: none                        # linux: this node's kernel connects the interfaces; none: something else does
 masquerade: true                      # datapath linux: packets of index 0 to the outside get the node's address
 masquerade-excluded: []               # CIDRs beside the pods' own subnets that are not outside
+cluster-name: k8s                     # datapath linux: that of the manager, for the name of the pod network
 vxlan-port: 4789                      # datapath linux: UDP port of networks across nodes, the same on all of them
 fabric-subnets: [10.64.0.0/12]        # datapath linux: CIDRs in which networks of tenants may get routes on the node
 tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
@@ -76,6 +77,7 @@ class AgentConfiguration(_Section, frozen=True):
     datapath: Datapath = DEFAULT_DATAPATH
     masquerade: bool = True
     masquerade_excluded: tuple[str, ...] = ()
+    cluster_name: str = "k8s"
     vxlan_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = DEFAULT_PORT
     fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS
 

@@ -24,6 +24,7 @@ from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError
 from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.objects import network_uuid, pod_network_name
 from contrail_service.client_metrics import ClientMetrics
 from contrail_service.errors import ConfigurationError, DataError
 from contrail_service.listen import parse_listen, parse_optional_listen
@@ -50,7 +51,12 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
             registry=registry,
             datapath=configuration.datapath,
             options=_options(configuration),
-            spanning=Spanning(store, configuration.node, configuration.vxlan_port),
+            spanning=Spanning(
+                store,
+                configuration.node,
+                configuration.vxlan_port,
+                network_uuid(pod_network_name(configuration.cluster_name)),
+            ),
         )
         # Before any listener opens: no client is to see an agent that does not know its ports.
         await load_ports(agent, key="ports-dir")

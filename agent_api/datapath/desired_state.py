@@ -264,16 +264,19 @@ def _remotes_of(network: DesiredNetwork, uuid: str, tunnel: Tunnel | None, fabri
 def _routed_network(
     interfaces: Sequence[VirtualMachineInterface], tunnel: Tunnel | None, fabric: Fabric
 ) -> RoutedNetwork | None:
-    if not interfaces:
+    if interfaces:
+        uuid, vni = interfaces[0].network_uuid, interfaces[0].vni
+    elif fabric.pod_network is not None:
+        uuid, vni = fabric.pod_network  # the node itself reaches pods on other nodes
+    else:
         return None
-    uuid = interfaces[0].network_uuid
     if tunnel is None and fabric.is_complete(uuid):
         return None  # else it may be known in a moment, and nothing is to be removed until then
     number = fabric.number(uuid)  # nodes route index 0 by address, so a pod of an older number is no exception
-    vni = interfaces[0].vni if number is None else number
+    vni = vni if number is None else number
     return RoutedNetwork(
         vni=vni,
-        mtu=min(interface.mtu for interface in interfaces),
+        mtu=min((interface.mtu for interface in interfaces), default=fabric.mtu),
         own_blocks=fabric.own_blocks(uuid),
         remotes=() if tunnel is None else fabric.blocks(uuid, vni, tunnel),
         complete=fabric.is_complete(uuid),

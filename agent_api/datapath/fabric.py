@@ -8,6 +8,7 @@ networks apart by number alone, so it would reach a network of somebody else.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +17,9 @@ from contrail_config.objects import NetworkSlice
 
 DEFAULT_PORT = 4789
 """UDP port of VXLAN, assigned by IANA."""
+
+_LOWEST_MTU: Final = 1280
+"""That of IPv6."""
 
 
 class _State(msgspec.Struct, frozen=True, rename="kebab"):
@@ -58,13 +62,25 @@ class RemoteAddress(_State, frozen=True):
     tunnel: str
 
 
-class Fabric:
-    """`port` is that of all nodes."""
+class PodNetwork(NamedTuple):
+    """The pod network, as slices identify it."""
 
-    def __init__(self, slices: SliceIndex, *, node: str, port: int) -> None:
+    uuid: str
+    vni: int
+
+
+class Fabric:
+    """`port` is that of all nodes. `pod_network` is the uuid of the network that this node reaches without a pod."""
+
+    def __init__(self, slices: SliceIndex, *, node: str, port: int, pod_network: str | None = None) -> None:
         self._slices = slices
         self._node = node
         self._port = port
+        self._pod_network = pod_network
+        self.followed = frozenset[str]() if pod_network is None else frozenset((pod_network,))
+        """Networks of which slices are needed without a pod."""
+        self.mtu = _LOWEST_MTU
+        """MTU of index 0 while this node has no pod there."""
 
     @property
     def tunnel(self) -> Tunnel | None:
@@ -78,6 +94,19 @@ class Fabric:
         """The other nodes that have one of the networks, by name."""
         found = {item.node: _by_family(item.tunnel) for item in self._slices.all() if item.node != self._node}
         return tuple(RemoteNode(name, addresses) for name, addresses in sorted(found.items()) if addresses)
+
+    @property
+    def pod_network(self) -> PodNetwork | None:
+        """The pod network; None while this node has no address there."""
+        if self._pod_network is None:
+            return None
+        number = self.number(self._pod_network)
+        return None if number is None else PodNetwork(self._pod_network, number)
+
+    def take_mtu(self, mtu: int | None) -> bool:
+        """Takes the MTU that fits the tunnels, None if it is not known; returns whether that changes what is here."""
+        before, self.mtu = self.mtu, self.mtu if mtu is None else max(mtu, _LOWEST_MTU)
+        return self.mtu != before
 
     def is_complete(self, network_uuid: str) -> bool:
         """Returns whether all slices of the network are known."""

@@ -59,11 +59,15 @@ class KnownVirtualMachines(Protocol):
 
 
 class Spanning(NamedTuple):
-    """What it takes to connect networks with other nodes: their slices, this node's name, the tunnels' UDP port."""
+    """What it takes to connect networks with other nodes: their slices, this node's name, the tunnels' UDP port.
+
+    `pod_network` is the uuid of the network whose pods this node itself reaches, whether or not it has one; None: none.
+    """
 
     store: SliceStore
     node: str
     port: int
+    pod_network: str | None = None
 
 
 class NetworkStatus(msgspec.Struct, frozen=True, rename="kebab"):
@@ -106,7 +110,9 @@ class LinuxDatapath:
         self._fabric: Fabric | None = None
         self._watches: SliceWatches | None = None
         if spanning is not None:
-            self._fabric = Fabric(self._slices, node=spanning.node, port=spanning.port)
+            self._fabric = Fabric(
+                self._slices, node=spanning.node, port=spanning.port, pod_network=spanning.pod_network
+            )
             self._watches = SliceWatches(
                 spanning.store, self._slices, networks=self._spanning_networks, on_change=self._slices_changed
             )
@@ -130,6 +136,8 @@ class LinuxDatapath:
     def report(self, report: DatapathReport) -> None:
         """Makes the report the latest one."""
         self.reports.add(report)
+        if self._fabric is not None and self._fabric.take_mtu(report.tunnel_mtu):
+            self.feed.changed()
         complete = self.feed.complete_in(report.version)
         self._programmed = (self._programmed if complete is None else complete).difference(report.unconnected)
         self._virtual_machines.recheck()
@@ -225,8 +233,9 @@ class LinuxDatapath:
             problems.append("contrail-cnid has not reported yet")
         return f": {problems[0]}" if problems else ""
 
-    def _spanning_networks(self) -> set[str]:
-        return {
+    def _spanning_networks(self) -> frozenset[str]:
+        followed = frozenset[str]() if self._fabric is None else self._fabric.followed
+        return followed | {
             interface.network_uuid
             for virtual_machine in self._virtual_machines.all()
             for index, interface in enumerate(virtual_machine.interfaces)

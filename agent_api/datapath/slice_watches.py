@@ -1,4 +1,4 @@
-"""Watches the slices of the networks on this node, and only while they are on it.
+"""Watches the slices of the networks on this node, and only while they are on it, and of the pod network.
 
 Networks of one group (see `SliceStore.slice_group`) share a watch, which is restarted when the set of its networks
 changes; what is known of the others stays in use meanwhile. A watch that ends is restarted with exponential backoff and
@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 from agent_api.datapath.slice_index import SliceIndex
 from contrail_config.errors import StoreError
@@ -25,7 +26,12 @@ class SliceWatches:
     """`networks` returns the uuids of the networks on this node; `on_change` is called after each change."""
 
     def __init__(
-        self, store: SliceStore, index: SliceIndex, *, networks: Callable[[], set[str]], on_change: Callable[[], None]
+        self,
+        store: SliceStore,
+        index: SliceIndex,
+        *,
+        networks: Callable[[], AbstractSet[str]],
+        on_change: Callable[[], None],
     ) -> None:
         self._store = store
         self._index = index
@@ -56,7 +62,7 @@ class SliceWatches:
             for group in list(self._tasks):
                 await self._stop(group)
 
-    async def _follow(self, networks: set[str]) -> None:
+    async def _follow(self, networks: AbstractSet[str]) -> None:
         groups = defaultdict[str, set[str]](set)
         for uuid in networks:
             groups[self._store.slice_group(uuid)].add(uuid)

@@ -63,7 +63,8 @@ def test_all_agree_on_names_and_sockets(
     manager: ManagerConfiguration, agent: AgentConfiguration, daemon: DaemonConfiguration
 ) -> None:
     plugin = json.loads(NODE_FILES["cni.json"])
-    assert {manager.cluster_name, daemon.settings["cluster-name"], plugin["cluster-name"]} == {"k8s"}
+    names = manager.cluster_name, agent.cluster_name, daemon.settings["cluster-name"], plugin["cluster-name"]
+    assert set(names) == {"k8s"}
     assert {agent.socket, daemon.settings["agent-socket"], plugin["agent-socket"]} == {"/run/contrail/agent.sock"}
     assert f"{agent.ports_dir}/vm" == Settings().config_dir
     assert daemon.socket == DaemonConfiguration().socket, "where the shim looks for it"

@@ -250,3 +250,66 @@ async def test_without_slices_networks_end_at_the_node(store: SqliteStore, start
     while not (state["networks"] and is_complete(state["networks"][0])):
         state = await get(linux, version=state["version"])
     assert not {"tunnel", "nodes", "routed-network"} & state.keys()
+
+
+class TestNodesWithoutPods:
+    """A node with an address of the pod network reaches pods on other nodes without having one."""
+
+    @pytest.fixture
+    async def empty(self, start_agent: StartAgent, slices: SlicesInMemory) -> ServedAgent:
+        return await start_agent(datapath=Datapath.LINUX, spanning=Spanning(slices, NODE, 4789, PODS.network_uuid))
+
+    @staticmethod
+    async def routed(linux: ServedAgent) -> Object:
+        """The pod network once it is complete."""
+        state = await get(linux)
+        while not is_complete(state.get("routed-network")):
+            state = await get(linux, version=state["version"])
+        network: Object = state["routed-network"]
+        return network
+
+    async def test_it_is_served_the_pod_network_and_the_tunnel(
+        self, empty: ServedAgent, slices: SlicesInMemory
+    ) -> None:
+        assert await self.routed(empty) == {
+            "vni": PODS_VNI,
+            "mtu": 1280,
+            "own-blocks": ["10.32.0.0/26"],
+            "remotes": [{"cidr": "10.32.0.64/26", "tunnel": "192.0.2.2"}],
+            "addresses": ["10.32.0.2"],
+            "node-addresses": [{"address": "10.32.0.64", "tunnel": "192.0.2.2"}],
+        }
+        state = await get(empty)
+        assert (state["tunnel"], state["networks"]) == ({"addresses": ["192.0.2.1"], "port": 4789}, [])
+        assert slices.watched == [frozenset((PODS.network_uuid,))]
+
+    async def test_its_mtu_is_what_the_daemon_measures_until_there_is_a_pod(
+        self, empty: ServedAgent, store: SqliteStore
+    ) -> None:
+        await self.routed(empty)
+        version = (await get(empty))["version"]
+        body = {"version": version, "changes": 0, "repaired": 0, "seconds": 0.01, "tunnel-mtu": 8950}
+        async with empty.unix.post("/datapath", params={"follower": "test-1"}, json=body) as answer:
+            assert answer.status == 200
+        assert (await get(empty, version=version))["routed-network"]["mtu"] == 8950
+        await store.put_virtual_machine(POD)
+        assert (await complete(empty))["routed-network"]["mtu"] == 1450
+
+    async def test_it_is_followed_when_the_last_pod_is_gone(
+        self, empty: ServedAgent, store: SqliteStore, slices: SlicesInMemory
+    ) -> None:
+        await store.put_virtual_machine(POD)
+        await complete(empty)
+        await store.delete_virtual_machine(POD.uuid)
+        await until(lambda: slices.watched == [frozenset((PODS.network_uuid,))])
+        assert (await self.routed(empty))["addresses"] == ["10.32.0.2"]
+
+    async def test_without_an_address_of_its_own_it_has_no_tunnel(
+        self, empty: ServedAgent, slices: SlicesInMemory
+    ) -> None:
+        state = await get(empty)
+        while "tunnel" not in state:
+            state = await get(empty, version=state["version"])
+        slices.remove(routed(NODE, "192.0.2.1", "10.32.0.0/26", own="10.32.0.2"))
+        changed = await get(empty, version=state["version"])
+        assert not {"tunnel", "routed-network"} & changed.keys()

@@ -85,6 +85,11 @@ class Cluster:
         items: list[Object] = self.server.ask("GET", f"{_OURS}/networkslices{query}")["items"]
         return items
 
+    def tunnel_mtus(self) -> dict[str, int | None]:
+        """What fits the tunnels of each node that has reported."""
+        items = self.server.ask("GET", f"{_OURS}/contrailnodes")["items"]
+        return {item["metadata"]["name"]: item["status"].get("tunnelMtu") for item in items}
+
 
 def _bound(document: Document, node: Node) -> Object:
     containers = [{"name": "main", "image": "none.example/none"}]

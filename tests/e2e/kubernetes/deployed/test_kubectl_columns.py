@@ -100,4 +100,4 @@ def test_a_node_shows_its_agents_version_and_when_it_reported(cluster: Cluster, 
     row = nodes()["node-1"]
     assert row.pop("Reported")
     assert row["Agent"] == importlib.metadata.version("contrail-multinet")
-    assert set(row) == {"Name", "Agent", "Pending Deletes", "Last Error", "Conflict"}
+    assert set(row) == {"Name", "Agent", "MTU", "Pending Deletes", "Last Error", "Conflict"}
