@@ -35,6 +35,7 @@ from tests.support.virtual_machines import left_interface, make_virtual_machine,
 RED, PODS = 5_400_001, 1
 UIDS = ("d8b4a3f0-1d1c-4f0a-9d54-0d2f6f4a1c11", "d8b4a3f0-1d1c-4f0a-9d54-0d2f6f4a1c12")
 INDEX_0 = (("10.9.0.5", "fd09::5"), ("10.9.0.69", "fd09::45"))
+POD_NETWORK = pod_interface(UIDS[0]).network_uuid
 BLOCKS = (("10.9.0.0/26", "fd09::/122"), ("10.9.0.64/26", "fd09::40/122"))
 
 
@@ -109,7 +110,7 @@ async def nodes(cluster: Cluster, slices: SlicesInMemory, tmp_path: Path) -> Asy
             folder.mkdir()
             store = await SqliteStore.open(folder / "store" / "config.db")
             stack.push_async_callback(store.close)
-            spanning = Spanning(slices, f"node-{node.number}", PORT)
+            spanning = Spanning(slices, f"node-{node.number}", PORT, POD_NETWORK)
             served = await stack.enter_async_context(
                 serve_agent(store, folder, datapath=Datapath.LINUX, spanning=spanning)
             )
@@ -186,6 +187,30 @@ async def test_pods_of_two_nodes_reach_each_other_in_both_kinds_of_networks(
         report = await each.report()
         assert report["problems"] == {}
         assert report["drops"]["0"]["tunnel"] == 0
+
+
+async def test_a_node_without_pods_reaches_those_of_another_node(
+    cluster: Cluster, nodes: list[AgentNode], slices: SlicesInMemory
+) -> None:
+    empty, other = nodes
+    pod = await asyncio.to_thread(cluster.add_pod, other.node, RED, 3)
+    routed = await asyncio.to_thread(cluster.add_routed_pod, other.node, INDEX_0[1])
+    virtual_machine = virtual_machine_of(pod, UIDS[1], routed)
+    for each, blocks in zip(nodes, BLOCKS, strict=True):
+        own = tuple(block.partition("/")[0] for block in blocks)
+        first = virtual_machine.interfaces[0]
+        slices.put(slice_of(first, each, forwarding_mode=ForwardingMode.L3, blocks=blocks, node_addresses=own))
+    await other.put(virtual_machine)
+    for each in nodes:
+        await each.follow_until(each.has_routes)
+    await other.plug(virtual_machine, 0, routed.port.link)
+    await other.plug(virtual_machine, 1, pod.port.link)
+    await other.follow_until(partial(other.has_port, pod.port.link))
+    for address in INDEX_0[1]:
+        assert await asyncio.to_thread(reaches, empty.node.namespace, address), address
+    for each in nodes:
+        report = await each.report()
+        assert (report["problems"], report["tunnel-mtu"]) == ({}, 1450)
 
 
 def test_macs_of_interfaces_are_not_those_of_nodes() -> None:

@@ -82,6 +82,16 @@ def test_the_underlay_has_any_family(families: tuple[int, ...]) -> None:
         connected(pods)
 
 
+def test_a_node_without_pods_and_pods_of_another_node_reach_each_other(cluster: Cluster) -> None:
+    empty, node = cluster.nodes
+    pod = cluster.add_routed_pod(node, ("10.9.0.69", "fd09::45"))
+    networks = networks_of(cluster)
+    cluster.sync_index_0(networks)
+    for own, address in zip(networks[empty].addresses, pod.port.addresses, strict=True):
+        assert reaches(empty.namespace, address), address
+        assert reaches(pod.namespace, own), own
+
+
 def test_a_borrowed_address_is_reached_where_it_is(cluster: Cluster, pair: Pair) -> None:
     borrower = cluster.add_routed_pod(cluster.nodes[1], ("10.9.0.9", "fd09::9"))
     cluster.sync_index_0(networks_of(cluster, borrowed=True))
