@@ -59,7 +59,7 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     `problems` says what is not as desired, `missing` lists the links of desired ports that do not exist; both are
     complete, by VNI. `unconnected` are the numbers of networks whose pods on other nodes were not made reachable, since
     that failed. `refused` are subnets without a route, which is no problem. `tunnel_mtu` is the longest packet of a pod
-    that fits the link with the node's tunnel address, None if there is none.
+    that fits the node's tunnels, None if that is not known.
 
     Unknown keys are those of a newer process, and ignored.
     """

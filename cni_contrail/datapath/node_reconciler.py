@@ -138,7 +138,7 @@ class NodeReconciler:
 
     @property
     def tunnel_mtu(self) -> int | None:
-        """The longest packet of a pod that fits the link with this node's tunnel address, None if that is not known."""
+        """The longest packet of a pod that fits this node's tunnels, None if that is not known."""
         return self._tunnels.mtu
 
     def forget(self) -> None:

@@ -12,7 +12,7 @@ from cni_contrail.datapath.desired import Network, RoutedNetwork, Underlay
 from cni_contrail.datapath.removal_delay import RemovalDelay
 from cni_contrail.datapath.routed_blocks import BlockOutcome, purge_blocks, reconcile_blocks
 from cni_contrail.datapath.tunnel_filter import accept_nodes, forget_nodes, remove_filter
-from cni_contrail.datapath.underlay_mtu import measure, mtu_problem, tunnel_mtu
+from cni_contrail.datapath.underlay_mtu import UNKNOWN, measure, mtu_problem
 
 _FILTER, _INDEX_0 = "filter", 0
 _MEASURED_FOR = 30.0  # seconds
@@ -29,21 +29,24 @@ class NodeTunnels:
         self._clock = clock
         self._removal_seconds = removal_seconds
         self._delay = RemovalDelay(removal_seconds, clock)
-        self._room: dict[str, int] = {}
+        self._mtu = UNKNOWN
         self._measured: tuple[tuple[str, ...], frozenset[str], float] | None = None
-        self.mtu: int | None = None
-        """The tunnel MTU of this node, None while it has no tunnel address, or no link has that."""
         self._stale_nodes = frozenset[str]()
         self.dropped = 0
         self.has_stale = False
         """Whether something is to be removed later."""
+
+    @property
+    def mtu(self) -> int | None:
+        """The tunnel MTU of this node, None while it has no tunnel address, or no link has that."""
+        return self._mtu.tunnel
 
     def begin(self, underlay: Underlay, networks: Sequence[Network]) -> int:
         """Accepts packets of all known nodes, and measures what fits; returns the number of changes."""
         self.has_stale = False
         self.dropped, self._stale_nodes = 0, frozenset()
         if not underlay.addresses:
-            self.mtu, self._measured = None, None
+            self._mtu, self._measured = UNKNOWN, None
             return 0
         used = used_nodes(underlay, networks)
         outcome = accept_nodes(underlay.peers | used, underlay.port)
@@ -55,8 +58,7 @@ class NodeTunnels:
         """Measures what fits, unless that was done a moment ago."""
         now = self._clock()
         if self._measured is None or self._measured[:2] != (own, nodes) or now - self._measured[2] >= _MEASURED_FOR:
-            self._room = measure(nodes)
-            self.mtu = tunnel_mtu(own, self._room)
+            self._mtu = measure(own, nodes)
             self._measured = own, nodes, now
 
     def may_remove(self, network: Network) -> bool:
@@ -66,7 +68,8 @@ class NodeTunnels:
     def mtu_problem(self, network: Network | RoutedNetwork) -> str | None:
         """Returns what is wrong with the MTU of a network, None if its packets fit into those of the underlay."""
         nodes = network.nodes()
-        return mtu_problem(network.mtu, {node: room for node, room in self._room.items() if node in nodes})
+        room = {node: each for node, each in self._mtu.room.items() if node in nodes}
+        return mtu_problem(network.mtu, room)
 
     def reconcile_index_0(self, underlay: Underlay) -> BlockOutcome:
         """Brings index 0 on other nodes to its desired state."""

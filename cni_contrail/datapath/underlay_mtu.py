@@ -1,25 +1,30 @@
 """MTU of the underlay: the longest packet of a pod that fits into a packet between two nodes.
 
-It is that of the link, or of the route, by which packets to a node leave; a shorter one on the way is not known. What
-fits the link with the node's own tunnel address is the node's *tunnel MTU*, which becomes the MTU of new pods.
+It is that of the link, or of the route, by which packets to a node leave, or less if a router on the way has said so:
+the kernel keeps that for some minutes. The least of what is configured is the node's *tunnel MTU*, which becomes the
+MTU of new pods. What routers say does not count there: it comes and goes, and anybody may forge it.
 Sources: rtnetlink(7), RFC 7348, section 5.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from cni_contrail.link import links
-from cni_contrail.link.addresses import AddressInfo, dump_addresses, packed, parse_address
+from cni_contrail.link.addresses import dump_addresses, packed, parse_address
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.message import NetlinkRequest, attribute, attributes, unpack_number
+from cni_contrail.link.named_tuple import NamedTuple
 
 _RTM_GETROUTE = 26
 _ROUTE = struct.Struct("=BBBBBBBBI")  # struct rtmsg
-_RTA_DST, _RTA_OIF, _RTA_METRICS = 1, 4, 8
+_CACHE = struct.Struct("=IIiI")  # begin of struct rta_cacheinfo: users, last use, time until it expires, error
+_RTA_DST, _RTA_OIF, _RTA_METRICS, _RTA_CACHEINFO = 1, 4, 8, 12
 _RTAX_MTU = 2
+_FIB_MATCH = 0x2000  # RTM_F_FIB_MATCH: the route as it is configured, without what was learnt
 _LOOPBACK = "lo"
 _LONGEST_PACKET = 65535  # of IP, whatever MTU a link may have
 
@@ -27,39 +32,49 @@ OVERHEAD = {4: 50, 6: 70}
 """Bytes of a tunnelled packet around that of the pod, by the IP version of the underlay: IP, UDP, VXLAN, Ethernet."""
 
 
-def measure(nodes: Iterable[str]) -> dict[str, int]:
-    """Returns by address of a node the longest packet of pods; without those to which there is no route.
+class UnderlayMtu(NamedTuple):
+    """`room` is the longest packet of pods by address of a node; without those to which there is no route.
+
+    `tunnel` is the node's tunnel MTU, None if it is not known.
+    """
+
+    room: dict[str, int]
+    tunnel: int | None
+
+
+UNKNOWN = UnderlayMtu({}, None)
+
+
+class _Link(NamedTuple):
+    info: LinkInfo
+    mtus: dict[int, int]  # by IP version
+
+
+class _Way(NamedTuple):
+    ifindex: int
+    now: int
+    configured: int
+
+
+def measure(addresses: Collection[str], nodes: Iterable[str]) -> UnderlayMtu:
+    """Measures what fits on the way to other nodes, for a node with these tunnel addresses, one or one per family.
 
     In the calling thread's network namespace. Raises KernelError.
     """
     with RouteSocket() as kernel:
-        mtus = {link.ifindex: link.mtu for link in map(links.parse_link, kernel.dump(links.dump()))}
-        wanted = list(nodes)
-        answers = zip(wanted, kernel.get([_route_to(node) for node in wanted]), strict=True)
-        found = {node: _mtu(answer, mtus) for node, answer in answers if not isinstance(answer, KernelError)}
-    return {node: mtu - OVERHEAD[_version(node)] for node, mtu in found.items()}
+        found = {link.info.ifindex: link for link in map(_parse_link, kernel.dump(links.dump()))}
+        ways = dict(_ways(kernel, list(nodes), found))
+        preferred = min(addresses, key=_version)  # as other nodes prefer it
+        own = list(_links_with(preferred, found, kernel))
+    fitting = [_fitting(way.configured, node) for node, way in ways.items()]
+    # A link by which no way leads, such as a dummy, only has the address.
+    leaving = {way.ifindex for way in ways.values()} or {each for each in found if found[each].info.name != _LOOPBACK}
+    fitting += [_fitting(link.mtus[_version(preferred)], preferred) for link in own if link.info.ifindex in leaving]
+    room = {node: _fitting(way.now, node) for node, way in ways.items()}
+    return UnderlayMtu(room, min(fitting, default=None) if own else None)
 
 
-def tunnel_mtu(addresses: Iterable[str], room: Mapping[str, int]) -> int | None:
-    """Returns the tunnel MTU of a node with these tunnel addresses, None if it is not known.
-
-    Nodes prefer IPv4, so that address counts if there is one. A loopback link carries nothing to other nodes, whatever
-    its MTU: if the address is there, the narrowest way to a node counts, with `room` as `measure` returns it. In the
-    calling thread's network namespace. Raises KernelError.
-    """
-    preferred = min(addresses, key=_version, default=None)
-    if preferred is None:
-        return None
-    with RouteSocket() as kernel:
-        holders = {each.ifindex for each in map(parse_address, kernel.dump(dump_addresses())) if _is(each, preferred)}
-        found = [link for link in map(links.parse_link, kernel.dump(links.dump())) if link.ifindex in holders]
-    mtus = [link.mtu for link in found if link.name != _LOOPBACK]
-    if mtus:
-        return min(_LONGEST_PACKET, *mtus) - OVERHEAD[_version(preferred)]
-    return min(room.values(), default=None) if found else None
-
-
-def mtu_problem(mtu: int, room: dict[str, int]) -> str | None:
+def mtu_problem(mtu: int, room: Mapping[str, int]) -> str | None:
     """Returns what is wrong with a network's MTU, None if its packets fit; `room` is as `measure` returns it."""
     short = {node: each for node, each in room.items() if each < mtu}
     if not short:
@@ -68,22 +83,54 @@ def mtu_problem(mtu: int, room: dict[str, int]) -> str | None:
     return f"MTU {mtu}: packets to node {node} have room for {short[node]} bytes only"
 
 
+def _fitting(mtu: int, address: str) -> int:
+    return max(min(mtu, _LONGEST_PACKET) - OVERHEAD[_version(address)], 1)
+
+
 def _version(address: str) -> int:
     return 6 if ":" in address else 4
 
 
-def _is(found: AddressInfo, address: str) -> bool:
-    return found.local == packed(address)[1]
+def _parse_link(body: bytes) -> _Link:
+    info, ipv6 = links.parse_link(body), links.parse_ipv6_mtu(body)
+    return _Link(info, {4: info.mtu, 6: info.mtu if ipv6 is None else min(info.mtu, ipv6)})
 
 
-def _route_to(node: str) -> NetlinkRequest:
+def _links_with(address: str, found: Mapping[int, _Link], kernel: RouteSocket) -> Iterator[_Link]:
+    wanted = packed(address)[1]
+    for each in map(parse_address, kernel.dump(dump_addresses())):
+        if each.local == wanted and each.ifindex in found:
+            yield found[each.ifindex]
+
+
+def _ways(kernel: RouteSocket, nodes: Sequence[str], found: Mapping[int, _Link]) -> Iterator[tuple[str, _Way]]:
+    routes = _routes(kernel, nodes, 0)
+    learnt = [node for node, route in routes.items() if _expires(route)]
+    configured = routes | _routes(kernel, learnt, _FIB_MATCH)
+    for node, route in routes.items():
+        link = found.get(unpack_number(route[_RTA_OIF])) if _RTA_OIF in route else None
+        if link is not None:
+            mtu = link.mtus[_version(node)]
+            yield node, _Way(link.info.ifindex, _mtu(route, mtu), _mtu(configured[node], mtu))
+
+
+def _routes(kernel: RouteSocket, nodes: Sequence[str], flags: int) -> dict[str, Mapping[int, bytes]]:
+    answers = zip(nodes, kernel.get([_route_to(node, flags) for node in nodes]), strict=True)
+    return {node: attributes(answer[_ROUTE.size :]) for node, answer in answers if not isinstance(answer, KernelError)}
+
+
+def _route_to(node: str, flags: int) -> NetlinkRequest:
     family, address = packed(node)
-    body = _ROUTE.pack(family, 8 * len(address), 0, 0, 0, 0, 0, 0, 0) + attribute(_RTA_DST, address)
+    body = _ROUTE.pack(family, 8 * len(address), 0, 0, 0, 0, 0, 0, flags) + attribute(_RTA_DST, address)
     return NetlinkRequest(_RTM_GETROUTE, 0, body, f"find route to {node}")
 
 
-def _mtu(body: bytes, mtus: dict[int, int]) -> int:
-    found = attributes(body[_ROUTE.size :])
-    metrics = attributes(found.get(_RTA_METRICS, b""))
-    link = mtus.get(unpack_number(found[_RTA_OIF]), 0) if _RTA_OIF in found else 0
-    return unpack_number(metrics[_RTAX_MTU]) if _RTAX_MTU in metrics else link
+def _mtu(route: Mapping[int, bytes], of_link: int) -> int:
+    metrics = attributes(route.get(_RTA_METRICS, b""))
+    return min(unpack_number(metrics[_RTAX_MTU]), of_link) if _RTAX_MTU in metrics else of_link
+
+
+def _expires(route: Mapping[int, bytes]) -> bool:
+    """Whether a route, or what the kernel has learnt of it, expires."""
+    information = route.get(_RTA_CACHEINFO, b"")
+    return len(information) >= _CACHE.size and _CACHE.unpack_from(information)[2] != 0

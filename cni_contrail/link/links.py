@@ -53,6 +53,8 @@ _IFLA_INFO_DATA = 2
 _VETH_INFO_PEER = 1
 _IFLA_INET_CONF = 1
 _FORWARDING, _RP_FILTER, _ARP_ANNOUNCE, _ARP_IGNORE, _ARP_NOTIFY = 1, 8, 18, 19, 22  # IPV4_DEVCONF_...
+_IFLA_INET6_CONF = 2
+_IPV6_MTU = slice(8, 12)  # DEVCONF_MTU6, the third of 32-bit numbers
 _IFLA_INET6_ADDR_GEN_MODE = 8
 _NO_ADDRESS = b"\1"  # IN6_ADDR_GEN_MODE_NONE
 _SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: the statistics are most of the answer
@@ -216,6 +218,16 @@ def packed_inet_settings(body: bytes) -> bytes:
 def is_operational(body: bytes) -> bool:
     """Returns from an answer to `get` whether the operational state (RFC 2863) is up."""
     return attributes(body[_INFO.size :]).get(_IFLA_OPERSTATE) == _OPERATIONAL
+
+
+def parse_ipv6_mtu(body: bytes) -> int | None:
+    """Returns from an answer to `get` or `dump` the MTU of IPv6 packets, None if the link has no IPv6.
+
+    It is below that of the link where a router has advertised less.
+    """
+    families = attributes(attributes(body[_INFO.size :]).get(_IFLA_AF_SPEC, b""))
+    settings = attributes(families.get(_INET6, b"")).get(_IFLA_INET6_CONF, b"")
+    return unpack_number(settings[_IPV6_MTU]) if len(settings) >= _IPV6_MTU.stop else None
 
 
 def set_group(end: LinkRef, group: int) -> NetlinkRequest:
