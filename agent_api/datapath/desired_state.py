@@ -44,8 +44,9 @@ class DesiredPort(_State, frozen=True):
 
 
 class DesiredNetwork(_State, frozen=True, omit_defaults=True):
-    """A network: `mtu` is the lowest of its interfaces, `gateways` are those of its subnets, with prefix length.
+    """A network: `gateways` are those of its subnets, with prefix length.
 
+    `mtu` is the lowest of its interfaces, `largest_mtu` the highest if that is another, as after a change.
     `routed`: pods reach even their own subnets by the gateways. `remotes` and `remote_blocks` are what other nodes have
     of it. While it is not `complete` some may be missing, so none is to be removed.
     """
@@ -60,11 +61,13 @@ class DesiredNetwork(_State, frozen=True, omit_defaults=True):
     remote_blocks: tuple[RemoteBlock, ...] = ()
     complete: bool = True
     routed: bool = False
+    largest_mtu: int | None = None
 
 
 class RoutedNetwork(_State, frozen=True, omit_defaults=True):
     """The cluster's pod network across nodes: blocks of this node, and what other nodes have. As `DesiredNetwork`.
 
+    `mtu` is the highest of its interfaces: the node routes, so whoever sends more than fits is told.
     `addresses` are those of the node itself in its blocks, with which it sends to pods of other nodes, and
     `node_addresses` those of other nodes.
     """
@@ -276,7 +279,7 @@ def _routed_network(
     vni = vni if number is None else number
     return RoutedNetwork(
         vni=vni,
-        mtu=min((interface.mtu for interface in interfaces), default=fabric.mtu),
+        mtu=max((interface.mtu for interface in interfaces), default=fabric.mtu),
         own_blocks=fabric.own_blocks(uuid),
         remotes=() if tunnel is None else fabric.blocks(uuid, vni, tunnel),
         complete=fabric.is_complete(uuid),
@@ -296,15 +299,17 @@ def _subnets(interface: VirtualMachineInterface) -> list[str]:
 def _network(vni: int, attached: list[_Attached]) -> DesiredNetwork:
     interfaces = [each.interface for each in attached]
     ports = (_port(each.interface, each.link) for each in attached if each.link is not None)
+    mtu, largest_mtu = min(each.mtu for each in interfaces), max(each.mtu for each in interfaces)
     return DesiredNetwork(
         vni=vni,
-        mtu=min(interface.mtu for interface in interfaces),
+        mtu=mtu,
         gateways=tuple(sorted({gateway for interface in interfaces for gateway in _gateways(interface.addresses)})),
         # A pod keeps what its network had when it was assigned, so one that had it is enough.
         snat=any(interface.ip_fabric_snat for interface in interfaces),
         forwarding=any(interface.ip_fabric_forwarding for interface in interfaces),
         ports=tuple(sorted(ports, key=lambda port: port.link)),
         routed=any(interface.forwarding_mode is ForwardingMode.L3 for interface in interfaces),
+        largest_mtu=largest_mtu if largest_mtu > mtu else None,
     )
 
 

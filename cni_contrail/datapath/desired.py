@@ -49,7 +49,9 @@ class RemoteAddress(NamedTuple):
 
 
 class Network(NamedTuple):
-    """A virtual network on this node. `gateways` have the prefix lengths of their subnets; `mtu` is in bytes.
+    """A virtual network on this node. `gateways` have the prefix lengths of their subnets.
+
+    `mtu` is the lowest of its pods, in bytes, `largest_mtu` the highest if that is another.
 
     `snat`: its pods reach what is outside, with the node's address. `forwarding`: what is outside reaches its subnets.
     Pods on other nodes are `remotes`, or addresses in `blocks`; unless they are complete, no known one is removed.
@@ -66,6 +68,12 @@ class Network(NamedTuple):
     blocks: tuple[RemoteBlock, ...] = ()
     is_complete: bool = True
     is_routed: bool = False
+    largest_mtu: int | None = None
+
+    @property
+    def longest_packet(self) -> int:
+        """Bytes of the longest packet of its pods."""
+        return self.largest_mtu or self.mtu
 
     @property
     def routes_between_pods(self) -> bool:
@@ -124,6 +132,11 @@ class RoutedNetwork(NamedTuple):
     remotes: tuple[RemoteBlock, ...]
     is_complete: bool = True
     node_addresses: tuple[RemoteAddress, ...] = ()
+
+    @property
+    def longest_packet(self) -> int:
+        """Bytes of the longest packet of its pods."""
+        return self.mtu
 
     def nodes(self) -> frozenset[str]:
         """Returns the tunnel addresses of all nodes that have something of index 0."""

@@ -69,7 +69,7 @@ class NodeTunnels:
         """Returns what is wrong with the MTU of a network, None if its packets fit into those of the underlay."""
         nodes = network.nodes()
         room = {node: each for node, each in self._mtu.room.items() if node in nodes}
-        return mtu_problem(network.mtu, room)
+        return mtu_problem(network.longest_packet, room)
 
     def reconcile_index_0(self, underlay: Underlay) -> BlockOutcome:
         """Brings index 0 on other nodes to its desired state."""

@@ -3,6 +3,9 @@
 A tunnel is a port of the network's bridge, and its packets leave from the node's namespace, where it is created. It is
 down until its entries are there. What is right is not touched; what the kernel can change is changed in place.
 
+A tunnel takes the longest packet of all pods: a bridge drops what is longer than a port's MTU without an answer, but a
+packet that does not fit the underlay gets one.
+
 Without an underlay (this node's tunnel addresses are not known) tunnels stay as they are.
 """
 
@@ -31,7 +34,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 def tunnels_of(network: Network, underlay: Underlay) -> dict[str, Tunnel]:
     """Returns the desired tunnels of a network by name."""
     return {
-        name: Tunnel(name, network.vni, local, underlay.port, node_mac(local), network.mtu)
+        name: Tunnel(name, network.vni, local, underlay.port, node_mac(local), network.longest_packet)
         for local in underlay.used_addresses(network.nodes())
         for name in (bridged_tunnel(local),)
     }

@@ -68,6 +68,7 @@ def _networks(values: object) -> Iterator[Network]:
             blocks=read_blocks(item.get("remote-blocks", [])),
             is_complete=flag(item.get("complete", True), "complete"),
             is_routed=flag(item.get("routed", False), "routed"),
+            largest_mtu=number(item["largest-mtu"], "largest-mtu", _MTU) if "largest-mtu" in item else None,
         )
 
 

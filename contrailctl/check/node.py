@@ -153,7 +153,7 @@ def _ways(desired: DesiredState) -> list[Way]:
     networks += [desired.underlay.routed] if desired.underlay.routed is not None else []
     for network in networks:
         for peer in network.nodes():
-            longest[peer] = max(longest.get(peer, 0), network.mtu)
+            longest[peer] = max(longest.get(peer, 0), network.longest_packet)
     ways = ((desired.underlay.local(peer), peer, mtu) for peer, mtu in sorted(longest.items()))
     return [Way(local, peer, mtu) for local, peer, mtu in ways if local is not None]
 

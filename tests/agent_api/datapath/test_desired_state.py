@@ -85,9 +85,10 @@ def test_the_keys_of_a_network_are_those_of_the_wire() -> None:
     )
 
 
-def test_the_mtu_of_a_network_is_the_lowest_of_its_interfaces() -> None:
+def test_the_mtu_of_a_network_is_the_lowest_of_its_interfaces_and_the_highest_is_known() -> None:
     pods = (make_pod(interface_in(BLUE, 7, mtu=9000)), make_pod(interface_in(BLUE, 8, mtu=1450)))
-    assert only_network(computed(*pods)).mtu == 1450
+    network = only_network(computed(*pods))
+    assert (network.mtu, network.largest_mtu) == (1450, 9000)
 
 
 def test_one_interface_with_a_fabric_setting_is_enough() -> None:

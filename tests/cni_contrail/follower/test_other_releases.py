@@ -28,7 +28,7 @@ FIRST_RELEASE: dict[str, Any] = {
 REMOTE = {"mac": "02:00:00:00:00:09", "addresses": ["10.7.0.9"], "tunnel": "192.0.2.2"}
 THIS_RELEASE: dict[str, Any] = FIRST_RELEASE | {
     "networks": [
-        {**each, "remotes": [REMOTE], "remote-blocks": [], "complete": True, "routed": True}
+        {**each, "remotes": [REMOTE], "remote-blocks": [], "complete": True, "routed": True, "largest-mtu": 1500}
         for each in FIRST_RELEASE["networks"]
     ],
     "routed": [{**ROUTED_PORT, "network": 7}],

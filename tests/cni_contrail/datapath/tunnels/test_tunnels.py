@@ -141,9 +141,28 @@ def test_an_mtu_that_does_not_fit_the_underlay_is_a_problem(cluster: Cluster, pa
     assert not node.reconcile([network], cluster.underlay(node)).problems
 
 
+def test_the_largest_mtu_is_judged_until_its_pods_are_replaced(cluster: Cluster, pair: Pair) -> None:
+    node = pair[0].node
+    network = cluster.network(node, RED)._replace(mtu=1400, largest_mtu=1451)
+    outcome = node.reconcile([network], cluster.underlay(node))
+    assert outcome.problems == {RED: "MTU 1451: packets to node 192.0.2.2 have room for 1450 bytes only"}
+
+
+def test_new_pods_with_a_lower_mtu_do_not_cut_off_long_packets_of_others(cluster: Cluster, pair: Pair) -> None:
+    for node in cluster.nodes:
+        network = cluster.network(node, RED)._replace(mtu=1300, largest_mtu=MTU)
+        assert not node.reconcile([network], cluster.underlay(node)).problems
+    long_packets_pass(pair)
+
+
 def test_packets_of_the_size_of_the_mtu_pass(cluster: Cluster, pair: Pair) -> None:
-    first, second = pair
     assert cluster.mtu == MTU
+    long_packets_pass(pair)
+
+
+def long_packets_pass(pair: Pair) -> None:
+    """Fails unless a packet of the MTU reaches the other pod as it is."""
+    first, second = pair
     packet = frames.ipv4(first.ipv4, second.ipv4, frames.udp(b"a long packet".ljust(MTU - 28, b".")))
     frame = frames.ethernet(first.port.mac, second.port.mac, frames.IPV4, packet)
     with ExitStack() as stack:
