@@ -52,8 +52,9 @@ class StoredObjects(NamedTuple):
 
     @property
     def used_nodes(self) -> set[str]:
-        """The nodes that have a virtual machine or a block."""
-        owners = {block.node for block in self.blocks if block.node is not None}
+        """The nodes that have a virtual machine, or a block of which an address is in use."""
+        used = (block for block in self.blocks if any(entry.hold is None for entry in block.entries.values()))
+        owners = {block.node for block in used if block.node is not None}
         return {each.node for each in self.virtual_machines} | owners
 
 

@@ -1,10 +1,11 @@
 """Compares what the store says of each network and node: virtual machines, slices, tunnel addresses, reports. Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from contrail_config.kubernetes.expected_slices import StoredObjects, expected_slices
-from contrail_config.objects import NetworkSlice, VirtualNetwork
+from contrail_config.objects import NetworkSlice, VirtualMachineInterface, VirtualNetwork
 from contrailctl.check.findings import Fault, Finding
 
 _OLD = timedelta(minutes=15)
@@ -16,6 +17,7 @@ _NO_ADDRESS = "give the Node an InternalIP, or the annotation opencontrail.org/t
 _NO_NODE = "remove the pods of the node that is gone, or let it register again"
 _REFUSED = "change the network, or what it collides with, as the message says; see Troubleshooting, Events"
 _NO_VNI = "see the events of the network's NAD: until it has a VNI its pods are not connected"
+_TOO_LONG = "correct the MTU of the node's link; or lower that of the network and create its pods again; see Datapath"
 _NO_REPORT = "see whether the agent runs on this node, and reaches the API server"
 
 
@@ -25,6 +27,7 @@ def store_findings(stored: StoredObjects, *, now: datetime) -> list[Finding]:
     return [
         *_node_findings(stored),
         *_report_findings(stored, now),
+        *_mtu_findings(stored),
         *_network_findings(stored),
         *_slice_findings(stored, names),
     ]
@@ -48,6 +51,26 @@ def _report_findings(stored: StoredObjects, now: datetime) -> Iterator[Finding]:
         if time is not None and now - time > _OLD:
             what = "agent: no report for more than 15 minutes"
             yield Finding(node, "", Fault.SILENT, what, report.status.reported_at, advice=_NO_REPORT)
+
+
+def _mtu_findings(stored: StoredObjects) -> Iterator[Finding]:
+    """Yields nodes whose tunnels take less than the longest packets of pods that they send or receive."""
+    pods = defaultdict[str, list[VirtualMachineInterface]](list)
+    nodes = defaultdict[str, set[str]](set)
+    for virtual_machine in stored.virtual_machines:
+        for interface in virtual_machine.interfaces:
+            pods[interface.network_uuid].append(interface)
+            nodes[interface.network_uuid].add(virtual_machine.node)
+    across = [uuid for uuid, found in nodes.items() if len(found) > 1]
+    longest = {uuid: max(pods[uuid], key=lambda each: each.mtu) for uuid in across}
+    for node, report in sorted(stored.reports.items()):
+        of_node = [interface for uuid, interface in longest.items() if node in nodes[uuid]]
+        fitting = report.status.tunnel_mtu
+        too_long = [each for each in of_node if fitting is not None and each.mtu > fitting]
+        if too_long:
+            interface = max(too_long, key=lambda each: (each.mtu, each.network))
+            what = f"packets of {interface.mtu} bytes, the MTU of pods in {':'.join(interface.network)}"
+            yield Finding(node, "", Fault.LOST, what, f"tunnels of the node take {fitting}", advice=_TOO_LONG)
 
 
 def _time(text: str) -> datetime | None:

@@ -5,9 +5,13 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
+from contrail_config.addressing.notation import parse_address
+from contrail_config.kubernetes.blocks import AddressEntry, Block, BlockKey, Hold, PoolKey
 from contrail_config.kubernetes.expected_slices import StoredObjects
+from contrail_config.kubernetes.node_owner import node_owner
 from contrail_config.objects import Endpoint, NetworkSlice, Refusal, VirtualNetwork
 from contrailctl.check.store import store_findings
+from tests.support.virtual_networks import new_owner
 
 BLUE = "default-domain:k8s-default:blue"
 
@@ -116,6 +120,54 @@ def test_a_time_without_a_zone_is_in_utc_and_another_text_is_none(stored: Stored
         odd = stored._replace(reports={**stored.reports, "node-a": msgspec.structs.replace(report, status=status)})
         assert found(odd, now) == []
         assert [each[0] for each in found(odd, later)] == (["node-a", "node-b"] if is_time else ["node-b"])
+
+
+def with_tunnel_mtu(stored: StoredObjects, **mtus: int | None) -> StoredObjects:
+    """Lets nodes report what fits their tunnels; `node_a` is node-a."""
+    reports = dict(stored.reports)
+    for name, mtu in mtus.items():
+        report = reports[name.replace("_", "-")]
+        status = msgspec.structs.replace(report.status, tunnel_mtu=mtu)
+        reports[report.metadata.name] = msgspec.structs.replace(report, status=status)
+    return stored._replace(reports=reports)
+
+
+def with_mtu(stored: StoredObjects, position: int, mtu: int) -> StoredObjects:
+    """Gives the pod at a position an MTU."""
+    machines = list(stored.virtual_machines)
+    (interface,) = machines[position].interfaces
+    changed = (msgspec.structs.replace(interface, mtu=mtu),)
+    machines[position] = msgspec.structs.replace(machines[position], interfaces=changed)
+    return stored._replace(virtual_machines=tuple(machines))
+
+
+def test_pods_with_an_mtu_that_fits_the_tunnels_of_their_nodes(stored: StoredObjects, now: datetime) -> None:
+    assert found(with_tunnel_mtu(stored, node_a=1500, node_b=None), now) == []
+
+
+def test_nodes_whose_tunnels_take_less_than_the_packets_of_pods(stored: StoredObjects, now: datetime) -> None:
+    narrow = with_tunnel_mtu(stored, node_a=1499, node_b=1500)
+    what = f"packets of 1500 bytes, the MTU of pods in {BLUE}"
+    assert found(narrow, now) == [("node-a", "", "lost", what, "tunnels of the node take 1499")]
+    long = with_mtu(with_tunnel_mtu(stored, node_a=8950, node_b=1500), 0, 8950)
+    what = f"packets of 8950 bytes, the MTU of pods in {BLUE}"
+    assert found(long, now) == [("node-b", "", "lost", what, "tunnels of the node take 1500")]
+
+
+def test_packets_of_a_network_on_one_node_need_no_tunnel(stored: StoredObjects, now: datetime) -> None:
+    alone = stored._replace(virtual_machines=stored.virtual_machines[:1], slices={})
+    assert found(with_tunnel_mtu(alone, node_a=1000), now) == []
+
+
+def test_a_node_that_is_gone_is_not_missing_while_addresses_of_its_blocks_are_held(
+    stored: StoredObjects, now: datetime
+) -> None:
+    key = BlockKey(PoolKey(new_owner(), 4), parse_address("10.3.0.0", family=4))
+    own = AddressEntry(node_owner("node-c"), None)
+    block = Block(key, entries={key.first + 2: own}, node="node-c")
+    assert ("node-c", "", "missing", "object of the node", "") in found(stored._replace(blocks=(block,)), now)
+    left = Block(key, entries={key.first + 2: own._replace(hold=Hold(0.0, 600.0))}, node="node-c")
+    assert found(stored._replace(blocks=(left,)), now) == []
 
 
 def test_refused_networks_of_a_node(stored: StoredObjects, now: datetime) -> None:
