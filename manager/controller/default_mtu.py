@@ -6,7 +6,8 @@ default, so packets between any two nodes fit. Running pods keep what they have 
 One node with a wrong MTU must not slow down the whole cluster, nor be overlooked. So a node that has less than nine
 tenths of what most nodes have does not count: it gets an event, and only its own pods get its MTU. TCP between them and
 others adapts, since both sides state what they receive; larger packets of other protocols are lost on the way to it.
-Without a majority (two nodes, or as many of one kind as of the other) the smallest counts, whatever it is.
+Without a majority (two nodes, or as many of one kind as of the other) the smallest counts. So a node, which need not
+be honest, lowers the MTU of others by a tenth at most, or to `LOWEST` where it has half of the votes.
 """
 
 import logging
@@ -23,10 +24,16 @@ log = logging.getLogger(__name__)
 NOT_MEASURED: Final = 1430
 """Until a node has reported: fits tunnels over IPv6, and so over IPv4, between links of Ethernet's 1500 bytes."""
 
-_LOWEST: Final = 576
-"""Every host on the internet takes packets of this size (RFC 791); a node that reports less has this."""
+LOWEST: Final = 1210
+"""What fits a tunnel over IPv6 on a link with the minimum MTU of IPv6, 1280; a node that reports less has this."""
 
 _TENTHS: Final = 9
+
+OUTLIERS: Final = "outliers"
+"""Key of the queue."""
+
+_SETTLED: Final = 60.0
+"""Seconds between a change and the events on nodes: the reports of a cluster that starts arrive one by one."""
 
 
 class DefaultMtu:
@@ -45,7 +52,7 @@ class DefaultMtu:
         """Takes what a node reports. None changes nothing: its agent was just started, or its daemon does not run."""
         if not self._spans_nodes or mtu is None:
             return
-        usable = max(mtu, _LOWEST)
+        usable = max(mtu, LOWEST)
         if self._reported.get(node) != usable:
             self._reported[node] = usable
             self._changed()
@@ -73,7 +80,7 @@ class DefaultMtu:
 
     def _changed(self) -> None:
         self._smallest = None
-        self.queue.add("nodes")
+        self.queue.add_after(OUTLIERS, _SETTLED)
 
     def _compute(self) -> None:
         if self._smallest is None and self._reported:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
-from manager.controller.default_mtu import NOT_MEASURED
+from manager.controller.default_mtu import LOWEST, NOT_MEASURED, OUTLIERS
 from tests.manager.conftest import Start
 from tests.support.pods import make_nad, make_pod
 from tests.support.running_manager import RunningManager
@@ -30,8 +30,16 @@ async def new_pod(running: RunningManager, name: str, *, node: str = "node-1", n
     return [interface.mtu for interface in (await running.vm(pod)).interfaces]
 
 
-async def node_events(running: RunningManager) -> list[tuple[str, str, str]]:
+async def judge(running: RunningManager) -> None:
+    """Lets the time pass after which nodes that do not count get events."""
+    queue = running.manager.default_mtu.queue
+    if OUTLIERS in queue.scheduled:
+        queue.add(OUTLIERS)
     await running.idle()
+
+
+async def node_events(running: RunningManager) -> list[tuple[str, str, str]]:
+    await judge(running)
     return [(each.name, each.uid, each.reason) for each in await running.store.events(kind="Node")]
 
 
@@ -97,8 +105,9 @@ async def test_ipv6_gets_its_minimum_where_tunnels_have_less(across: RunningMana
 
 async def test_no_node_lowers_it_to_what_no_network_has(across: RunningManager) -> None:
     await across.send_list()
-    report(across, 1450, 18)
-    assert await new_pod(across, "web", node="node-0") == [576]
+    report(across, 1450, 1)
+    assert await new_pod(across, "web", node="node-0") == [LOWEST]
+    assert LOWEST == 1280 - 70
 
 
 async def test_a_node_with_much_less_than_most_lowers_only_the_mtu_of_its_own_pods(across: RunningManager) -> None:
@@ -113,7 +122,7 @@ async def test_a_node_with_much_less_than_most_gets_one_event(across: RunningMan
     report(across, 8950, 1450, 8950)
     assert await node_events(across) == [("node-1", "node-1", "TunnelMtuTooLow")]
     report(across, 8900, 1450, 8950)
-    await across.idle()
+    await judge(across)
     (event,) = await across.store.events(kind="Node")
     assert event.count == 1
     assert "node-1: packets of pods in its tunnels may have 1450 bytes, those of most nodes 8950" in event.message
@@ -123,9 +132,26 @@ async def test_a_node_that_has_much_less_again_gets_another_event(across: Runnin
     await across.send_list()
     for mtu in (1450, 8950, 1450):
         report(across, 8950, mtu, 8950)
-        await across.idle()
+        await judge(across)
     (event,) = await across.store.events(kind="Node")
     assert event.count == 2
+
+
+async def test_reports_that_arrive_one_by_one_blame_no_node(across: RunningManager) -> None:
+    await across.send_list()
+    for number, mtu in enumerate((8950, 8950, 1450, 1450, 1450)):
+        across.manager.default_mtu.reported(f"node-{number}", mtu)
+        await across.idle()
+    assert await node_events(across) == []
+
+
+async def test_a_node_can_neither_raise_what_others_have_nor_lower_it_by_more_than_a_tenth(
+    across: RunningManager,
+) -> None:
+    await across.send_list()
+    for number, (mtu, expected) in enumerate([(65535, 1450), (1306, 1306), (1304, 1450), (1, 1450)]):
+        report(across, mtu, 1450, 1450)
+        assert await new_pod(across, f"pod-{number}", node="node-1") == [expected]
 
 
 async def test_the_smallest_counts_where_no_kind_of_nodes_is_the_majority(across: RunningManager) -> None:
