@@ -4,11 +4,11 @@ The server would give a freed address again at once.
 """
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
+from contrail_config.vnc.address_deletion import delete_address
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.errors import VncNotFoundError
@@ -87,6 +87,6 @@ class Holds:
         self._cache.addresses.wrote(record.uuid, record._replace(held_until=until))
 
     async def _free(self, record: AddressRecord) -> None:
-        with as_store_error(f"address {record.address}"), contextlib.suppress(VncNotFoundError):
-            await self._client.delete(KIND, record.uuid)
+        with as_store_error(f"address {record.address}"):
+            await delete_address(self._client, record)
         self._cache.addresses.wrote(record.uuid, None)

@@ -20,9 +20,7 @@ class Leftovers:
         """Deletes them. Their addresses have no virtual machine any more, and are released by the manager."""
         with as_store_error("leftovers of a killed writer"):
             for item in await self._client.list_all(machines.KIND, fields=machines.FIELDS):
-                pairs = annotations.from_object(item)
-                is_ours = pairs.get(annotations.MANAGER) == annotations.OURS
-                if is_ours and pairs.get(annotations.CLUSTER) == self._cluster and annotations.MACHINE not in pairs:
+                if machines.is_uncommitted(item, self._cluster):
                     await self._writer.remove_leftover(item["uuid"])
             for item in await self._client.list_all(networks.KIND, fields=["annotations"]):
                 pairs = annotations.from_object(item)

@@ -65,17 +65,38 @@ class MachineWriter:
             await self._delete_interfaces(machine.interfaces)
             await self._client.delete(machines.KIND, machine.uuid)
 
+    async def repair(self, machine: VirtualMachine) -> None:
+        """Writes interfaces and references of a committed virtual machine that are missing or wrong on the server."""
+        with as_store_error(f"virtual machine {machine.name}"):
+            served = [each for each in machine.interfaces if self._cache.networks.get(each.network_uuid) is not None]
+            listed = await self._client.list_by_uuid(
+                machines.INTERFACE, [interface.uuid for interface in served], fields=machines.INTERFACE_FIELDS
+            )
+            found = {item["uuid"]: item for item in listed}
+            wrong = [each for each in served if not machines.is_interface_of(found.get(each.uuid), machine, each)]
+            target = machines.machine_reference(machine)
+            if wrong:
+                await self._routers.unlink(machine.node, target)
+            for interface in wrong:
+                await self.remove_interface(interface.uuid)
+            await self._create_interfaces(machine, set(machine.interfaces).difference(wrong))
+            await asyncio.gather(*(self._link_addresses(interface) for interface in served))
+            await self._routers.link(machine.node, target)
+
+    async def remove_interface(self, uuid: str) -> None:
+        """Unlinks all addresses of an interface, and deletes it."""
+        for linked in await self._client.list_referring(addresses.KIND, [uuid], fields=addresses.FIELDS):
+            await self._client.remove_reference(addresses.KIND, linked["uuid"], Reference(machines.INTERFACE, uuid, ()))
+        await self._client.delete(machines.INTERFACE, uuid)
+
     async def remove_leftover(self, uuid: str) -> None:
         """Deletes what a killed writer left of a virtual machine; its addresses have been released."""
         item = await self._client.read(machines.KIND, uuid, fields=_LEFTOVER_FIELDS)
         target = Reference(machines.KIND, uuid, tuple(item["fq_name"]))
         for router in item.get("virtual_router_back_refs", ()):
             await self._client.remove_reference("virtual-router", router["uuid"], target)
-        interfaces = [reference["uuid"] for reference in item.get("virtual_machine_interface_back_refs", ())]
-        for linked in await self._client.list_referring(addresses.KIND, interfaces, fields=addresses.FIELDS):
-            await self._client.update(addresses.KIND, linked["uuid"], {"virtual_machine_interface_refs": []})
-        for interface in interfaces:
-            await self._client.delete(machines.INTERFACE, interface)
+        for interface in item.get("virtual_machine_interface_back_refs", ()):
+            await self.remove_interface(interface["uuid"])
         await self._client.delete(machines.KIND, uuid)
 
     async def _create(self, machine: VirtualMachine) -> None:

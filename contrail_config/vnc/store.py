@@ -24,6 +24,7 @@ from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.leftovers import Leftovers
 from contrail_config.vnc.machine_writer import MachineWriter
 from contrail_config.vnc.network_writer import NetworkWriter
+from contrail_config.vnc.repairs import Repairs
 from contrail_config.vnc.router_links import RouterLinks
 from contrail_config.vnc.virtual_routers import NodeAddresses, VirtualRouters, no_addresses
 
@@ -54,6 +55,9 @@ class VncStore:
         self._holds = Holds(client, self._cache, cluster, clock)
         self._timer = HoldTimer(self._cache.addresses, clock, self._expire)
         self.router_links = RouterLinks(client, self._cache, routers, self._locks)
+        self.repairs = Repairs(
+            client, self._cache, self._machines, self._locks, cluster=cluster, allocate=self.allocate
+        )
         self._leftovers = Leftovers(client, self._machines, self._networks, cluster)
 
     @classmethod
@@ -201,10 +205,11 @@ class VncStore:
         return self._cache.networks.watch(start=start, sees=lambda _network: True)
 
     async def maintain(self) -> None:
-        """Frees held addresses in time and completes references, until it is cancelled: for the writer."""
+        """Frees held addresses in time, and repairs what is incomplete, until it is cancelled: for the writer."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._timer.run())
             tasks.create_task(self.router_links.run())
+            tasks.create_task(self.repairs.run())
 
     async def watch_other_writers(self) -> None:
         """Waits until another program writes pods of this cluster. Raises StoreError then: the process must end."""

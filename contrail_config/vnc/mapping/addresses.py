@@ -5,7 +5,7 @@ uuid in the create is unique.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from contrail_config.addressing.notation import family_of
@@ -99,6 +99,15 @@ def read_address(item: Mapping[str, Any], cluster: str) -> AddressRecord | None:
         owner=pairs[annotations.OWNER],
         held_until=held_until,
     )
+
+
+def linked_interfaces(items: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """Returns the addresses of the instance-ips that are linked to interfaces, by the interface's uuid."""
+    linked: dict[str, set[str]] = {}
+    for item in items:
+        for reference in item.get("virtual_machine_interface_refs") or ():
+            linked.setdefault(reference["uuid"], set()).add(str(item.get("instance_ip_address")))
+    return linked
 
 
 def _seconds(text: str, uuid: str) -> float:

@@ -21,6 +21,9 @@ INTERFACE: Final = "virtual-machine-interface"
 FIELDS: Final = ("annotations", "id_perms")
 """Fields of a virtual machine that are read."""
 
+INTERFACE_FIELDS: Final = ("annotations", "virtual_machine_refs", "virtual_network_refs")
+"""Fields of an interface that are read."""
+
 DOMAIN: Final = "default-domain"
 
 
@@ -74,6 +77,32 @@ def read_machine(item: Mapping[str, Any], cluster: str) -> VirtualMachine | None
     if (machine.uuid, [machine.name]) != (item["uuid"], list(item["fq_name"])):
         raise ValueError(f"virtual-machine {item['uuid']}: the annotation is that of {machine.name}")
     return machine
+
+
+def is_uncommitted(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether this is a virtual machine of ours that does not exist for our readers: not yet, or no more."""
+    pairs = annotations.from_object(item)
+    is_ours = pairs.get(annotations.MANAGER) == annotations.OURS and pairs.get(annotations.CLUSTER) == cluster
+    return is_ours and annotations.MACHINE not in pairs
+
+
+def is_own_interface(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether an interface of the server was written by a manager of ours, for this cluster."""
+    pairs = annotations.from_object(item)
+    return pairs.get(annotations.CLUSTER) == cluster and annotations.FAMILIES in pairs
+
+
+def machine_of(item: Mapping[str, Any]) -> str:
+    """Returns the uuid of the virtual machine to which an interface of the server refers; empty if it has none."""
+    return next((str(reference["uuid"]) for reference in item.get("virtual_machine_refs") or ()), "")
+
+
+def is_interface_of(
+    item: Mapping[str, Any] | None, machine: VirtualMachine, interface: VirtualMachineInterface
+) -> bool:
+    """Whether an interface of the server is the virtual machine's, in the interface's network and in no other."""
+    networks_of_it = [reference["uuid"] for reference in (item or {}).get("virtual_network_refs") or ()]
+    return item is not None and machine_of(item) == machine.uuid and networks_of_it == [interface.network_uuid]
 
 
 def is_of_another_program(item: Mapping[str, Any], cluster: str) -> bool:

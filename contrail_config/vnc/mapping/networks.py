@@ -67,6 +67,11 @@ def network_body(network: VirtualNetwork, cluster: str) -> dict[str, Any]:
     }
 
 
+def stand_in_body(uuid: str) -> dict[str, Any]:
+    """Returns the create of a network that exists only while what refers to its uuid is deleted."""
+    return {"uuid": uuid, "fq_name": ["default-domain", "default-project", f"deleted-{uuid}"], "parent_type": PROJECT}
+
+
 def properties(network: VirtualNetwork) -> dict[str, Any]:
     """Returns the properties that can change."""
     mtu = {} if network.mtu is None or network.mtu > LARGEST_MTU else {"mtu": network.mtu}
