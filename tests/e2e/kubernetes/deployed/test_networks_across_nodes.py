@@ -65,6 +65,16 @@ def datapath(agent: AgentProcess) -> Object:
     return content
 
 
+def programmed(agent: AgentProcess) -> None:
+    """Reports the state that an agent serves as programmed, as the daemon does."""
+    report = {"version": datapath(agent)["version"], "changes": 0, "repaired": 0, "seconds": 0.01}
+    connection = _UnixConnection(agent.socket)
+    connection.request("POST", "/datapath?follower=test", json.dumps(report))
+    with connection.getresponse() as response:
+        assert response.status == 200
+    connection.close()
+
+
 def remotes(agent: AgentProcess, vni: int) -> list[Object]:
     """The endpoints of a network on other nodes."""
     networks = {network["vni"]: network for network in datapath(agent)["networks"]}
@@ -98,6 +108,7 @@ def test_each_agent_serves_what_the_other_node_has(cluster: Cluster, agents: Age
     routed = state["routed-network"]
     assert (routed["vni"], len(routed["own-blocks"]), len(routed["addresses"])) == (1, 1, 1)
     assert {each["tunnel"] for each in routed["remotes"]} >= {ADDRESSES[SECOND]}
+    programmed(agents[FIRST])
     assert [item["vn-name"] for item in agents[FIRST].interfaces(tenant.namespace, "one", wait=5)][1:] == [
         f"default-domain:k8s-{tenant.namespace}:k8s-blue-pod-network"
     ]
