@@ -28,7 +28,7 @@ from cni_contrail.datapath.node_tunnels import NodeTunnels
 from cni_contrail.datapath.routed_reconciler import reconcile_routed
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnels import remove_all_tunnels
-from cni_contrail.datapath.uplinks import Uplinks, remove_uplink
+from cni_contrail.datapath.uplinks import Uplinks, remove_unused_table, remove_uplink
 from cni_contrail.link import links
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import LinkError
@@ -169,6 +169,8 @@ class NodeReconciler:
             self._try_to_remove(vni, outcome)
         if underlay is not None:
             self._try_blocks(underlay, unique, outcome)
+        if INDEX_0 in outcome.changes and not any(network.snat or network.forwarding for network in desired):
+            self._try_to_remove_table_of_uplinks(outcome)
         return outcome
 
     def _try_to_accept_nodes(
@@ -303,6 +305,12 @@ class NodeReconciler:
             outcome.removed.add(vni)
         except LinkError as error:
             outcome.problems[vni] = str(error)
+
+    def _try_to_remove_table_of_uplinks(self, outcome: NodeOutcome) -> None:
+        try:
+            outcome.changes[INDEX_0] += remove_unused_table()
+        except LinkError as error:
+            outcome.add_problem(INDEX_0, str(explained(error)))
 
     def _has_ports(self, netns: int) -> bool:
         return bool(ports_in(netns))

@@ -15,7 +15,7 @@ from cni_contrail.datapath.routed_blocks import purge_blocks
 from cni_contrail.datapath.routed_reconciler import purge_routed
 from cni_contrail.datapath.tunnel_filter import remove_filter
 from cni_contrail.datapath.tunnels import remove_all_tunnels
-from cni_contrail.datapath.uplinks import remove_uplink
+from cni_contrail.datapath.uplinks import remove_unused_table, remove_uplink
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.named_tuple import NamedTuple
 
@@ -47,7 +47,7 @@ def purge(namespaces: Namespaces, *, with_ports: bool, sysctl_dir: str = "/proc/
         except LinkError as error:
             outcome.problems[vni] = str(error)
     try:
-        _purge_tunnels(outcome)
+        _purge_shared(outcome)
     except LinkError as error:
         outcome.problems[INDEX_0] = str(error)
     return outcome
@@ -61,11 +61,12 @@ def _purge_routed(outcome: PurgeOutcome, *, with_ports: bool, sysctl_dir: str) -
         outcome.removed[INDEX_0] = purged.ports
 
 
-def _purge_tunnels(outcome: PurgeOutcome) -> None:
-    """Removes index 0's tunnels and routes to other nodes, and the filter of tunnel packets, unless ports need them."""
+def _purge_shared(outcome: PurgeOutcome) -> None:
+    """Removes what networks share, unless ports need it: index 0 on other nodes, filters of tunnels and uplinks."""
     had_blocks = INDEX_0 not in outcome.kept and purge_blocks()
     had_filter = not outcome.kept and remove_filter()
-    if had_blocks or had_filter:
+    had_uplinks = remove_unused_table()
+    if had_blocks or had_filter or had_uplinks:
         outcome.removed.setdefault(INDEX_0, ())
 
 

@@ -75,7 +75,7 @@ class Uplinks:
                 changes += self._connect(kernel, netns, network, found)
         elif found is not None:
             changes += remove_network_end(netns, sysctl_dir=self._sysctl_dir)
-            _remove_unused_table()
+            remove_unused_table()
         return UplinkOutcome(changes, self._fabric.refused.get(network.vni, ()))
 
     def _prepare_node(self) -> int:
@@ -174,11 +174,16 @@ def remove_uplink(vni: int) -> None:
         end = find_link(kernel, node_link(vni))
         if end is not None and end.link.kind == "veth":
             kernel.execute_all([links.delete(end.ref)])
-            _remove_unused_table()
+            remove_unused_table()
 
 
-def _remove_unused_table() -> None:
-    """Removes the node's table if there is no uplink any more."""
+def remove_unused_table() -> bool:
+    """Removes the node's table if there is no uplink any more; returns whether it did. Raises LinkError.
+
+    An uplink may also go with a namespace that was deleted by hand, or its removal may have been killed half-way.
+    """
     with RouteSocket() as kernel, open_filters() as filters:
-        if not has_ends(kernel, NODE_PREFIX) and read_table(filters, uplink_rules.TABLE) is not None:
-            filters.commit([delete_table(uplink_rules.TABLE)])
+        if read_table(filters, uplink_rules.TABLE) is None or has_ends(kernel, NODE_PREFIX):
+            return False
+        filters.commit([delete_table(uplink_rules.TABLE)])
+        return True

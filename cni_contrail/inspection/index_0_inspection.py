@@ -27,7 +27,8 @@ def inspect_ports(routed: Routed, *, sysctl_dir: str) -> list[Difference]:
     with RouteSocket() as kernel, open_filters() as filters:
         state = read_routed(kernel, filters, wanted)
     if not wanted:
-        return []
+        is_used = bool(state.entries.ports & state.host_ends)  # by ports that keep what they have
+        return [] if is_used or state.filter.table is None else list(stale(INDEX_0, [FILTER]))
     is_ipv6 = any(has_ipv6(port) for port in routed.ports)
     no_forwarding = forwarding_problem(ipv6=is_ipv6, sysctl_dir=sysctl_dir)
     problems = [each for each in (no_forwarding, arp_problem(sysctl_dir)) if each is not None]

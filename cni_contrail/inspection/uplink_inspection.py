@@ -17,6 +17,7 @@ from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import InNetns
 
+FILTER = "filter of uplinks"
 _EVERYTHING = "0.0.0.0/0"
 
 
@@ -43,7 +44,9 @@ def read_uplinks(networks: Sequence[Network], fabric_subnets: Sequence[str]) -> 
     differences = []
     is_whole = table is not None and table.is_whole(uplink_rules.NODE_CHAINS, uplink_rules.node_rules())
     if is_used and not is_whole:
-        differences.append(Difference(INDEX_0, WRONG, "filter of uplinks", "missing, or its rules were changed"))
+        differences.append(Difference(INDEX_0, WRONG, FILTER, "missing, or its rules were changed"))
+    if not is_used and not node.ends and table is not None:
+        differences += stale(INDEX_0, [FILTER])
     return NodeUplinks(node, granted, differences)
 
 

@@ -9,7 +9,7 @@ from cni_contrail.datapath.desired import Network, RemoteBlock, Routed, RoutedNe
 from cni_contrail.datapath.node_reconciler import INDEX_0, NOTHING_ROUTED
 from cni_contrail.inspection.difference import MISSING, STALE, WRONG, Difference
 from cni_contrail.inspection.node_inspection import inspect_node
-from tests.support.node_fabric import MTU, Cluster, FabricNode, cluster_of
+from tests.support.node_fabric import MTU, PORT, Cluster, FabricNode, cluster_of
 
 RED, BLUE = 5_300_001, 5_300_002
 STRANGE = "02:00:00:00:00:99"
@@ -181,6 +181,16 @@ def test_index_0_with_blocks_on_other_nodes_is_compared() -> None:
         assert Difference(INDEX_0, MISSING, f"host end {pod.port.link}") in inspect(node, (), underlay, routed)
 
 
+def test_a_table_of_index_0_without_ports_is_stale() -> None:
+    with cluster_of(1) as found:
+        (node,) = found.nodes
+        pod = found.add_routed_pod(node, ("10.9.0.5", "fd09::5"))
+        alone = Underlay((), PORT, frozenset())
+        assert inspect(node, (), alone) == []  # nobody desires the port, but it keeps what it has
+        node.run("ip", "link", "delete", pod.port.link)
+        assert inspect(node, (), alone) == [Difference(INDEX_0, STALE, "filter of index 0")]
+
+
 def test_an_uplink_is_compared(cluster: Cluster, node: FabricNode) -> None:
     network = cluster.network(node, RED)._replace(snat=True)
     assert node.reconcile([network], cluster.underlay(node)).problems == {}
@@ -197,6 +207,13 @@ def test_an_uplink_is_compared(cluster: Cluster, node: FabricNode) -> None:
         Difference(RED, MISSING, f"uplink ctup-{RED}"),
         Difference(RED, WRONG, "filter of the uplink", changed),
     ]
+
+
+def test_a_table_of_uplinks_without_an_uplink_is_stale(cluster: Cluster, node: FabricNode) -> None:
+    network = cluster.network(node, RED)._replace(snat=True)
+    node.reconcile([network], cluster.underlay(node))
+    node.run("ip", "link", "delete", f"ctup-{RED}")
+    assert inspected(cluster, node) == [Difference(INDEX_0, STALE, "filter of uplinks")]
 
 
 def _first_chain(node: FabricNode) -> str:
