@@ -14,6 +14,12 @@ class TokenBucket:
         self._tokens = burst
         self._refilled_at = clock()
 
+    @property
+    def level(self) -> float:
+        """The tokens that there are now; negative if some are reserved that will be there only later."""
+        self._refill()
+        return self._tokens
+
     def take(self) -> bool:
         """Takes a token; returns whether there was one."""
         self._refill()

@@ -1,7 +1,8 @@
 """Rate limits of events: one for all, and a lower one for each namespace.
 
 A tenant who makes events, with pods that fail all the time, uses up the limit of the own namespace only: warnings about
-the pods of others are still recorded.
+the pods of others are still recorded. One with several namespaces can use up the limit of all; then there is a reserve
+for namespaces that have had few events lately.
 """
 
 import time
@@ -16,6 +17,12 @@ RATE, BURST = 50.0, 1000.0
 NAMESPACE_RATE, NAMESPACE_BURST = 10.0, 200.0
 """The same for each namespace."""
 
+QUIET_RATE, QUIET_BURST = 1.0, 10
+"""Events per second, and at once, that a namespace may have and still use the reserve."""
+
+RESERVE_RATE, RESERVE_BURST = 10.0, 1000.0
+"""The reserve of all quiet namespaces."""
+
 
 class EventRateLimits:
     """Limits for events of one type. `clock` returns monotonic seconds."""
@@ -29,6 +36,8 @@ class EventRateLimits:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._total = total or TokenBucket(rate=RATE, burst=BURST, clock=clock)
+        self._reserve = TokenBucket(rate=RESERVE_RATE, burst=RESERVE_BURST, clock=clock)
+        self._quiet = NamespaceBuckets(rate=QUIET_RATE, burst=QUIET_BURST, clock=clock)
         self._namespaces = NamespaceBuckets(rate=rate, burst=burst, clock=clock)
 
     def exceeded_by(self, namespace: str) -> str | None:
@@ -39,6 +48,10 @@ class EventRateLimits:
         if not self._namespaces.of(namespace).take():  # first, so that it takes nothing from the others
             place = f"in namespace {namespace}" if namespace else "of objects without a namespace"
             return f"more than {self._namespaces.rate:g} events per second {place}"
-        if not self._total.take():
+        quiet = self._quiet.of(namespace)
+        quiet.take()
+        # Half of it, since one that is noisy takes each token as soon as it is there.
+        has_reserve = quiet.level >= QUIET_BURST / 2
+        if not self._total.take() and not (has_reserve and self._reserve.take()):
             return f"more than {self._total.rate:g} events per second"
         return None
