@@ -1,8 +1,11 @@
-"""Prometheus metrics of a process's Kubernetes client: requests, their latency, and the age of each watch.
+"""Prometheus metrics of a process's Kubernetes client: requests, their latency, and the ages of watches.
+
+Of several watches of a kind the one that has been silent longest counts, and none that has ended.
 
 The labels take few values, whatever tenants write: methods, status codes, and the kinds that the process watches.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -27,7 +30,7 @@ class ClientMetrics:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        self._heard: dict[str, float] = {}
+        self._watches: set[_Watch] = set()
         description = "Requests to the API server; status is none if there was no response"
         self._requests = Counter(requests, description, ["method", "status"], registry=registry)
         self._seconds = Histogram(
@@ -44,13 +47,36 @@ class ClientMetrics:
         self._requests.labels(method, status).inc()
         self._seconds.labels(method).observe(seconds)
 
-    def heard(self, resource: str) -> None:
-        """Notes that the API server sent something for a watch of the resource."""
-        self._heard[resource] = self._clock()
+    @contextlib.contextmanager
+    def watching(self, resource: str) -> Iterator[Callable[[], None]]:
+        """Observes a watch inside the context; yields what to call when the API server sent something for it."""
+        watch = _Watch(resource, self._clock())
+
+        def heard() -> None:
+            watch.heard = self._clock()
+
+        self._watches.add(watch)
+        try:
+            yield heard
+        finally:
+            self._watches.discard(watch)
 
     def _ages(self) -> dict[str, float]:
-        now = self._clock()
-        return {resource: now - heard for resource, heard in self._heard.items()}
+        """Returns the age of each kind's watch that has been silent longest."""
+        now, ages = self._clock(), dict[str, float]()
+        for watch in self._watches:
+            ages[watch.resource] = max(ages.get(watch.resource, 0.0), now - watch.heard)
+        return ages
+
+
+class _Watch:
+    """A watch, and when the API server last sent something for it, or when it began."""
+
+    __slots__ = ("heard", "resource")
+
+    def __init__(self, resource: str, began: float) -> None:
+        self.resource = resource
+        self.heard = began
 
 
 class _WatchAges(Collector):
@@ -59,7 +85,7 @@ class _WatchAges(Collector):
         self._ages = ages
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        description = "Seconds since the API server last sent something for a watch, bookmarks included"
+        description = "Seconds since the API server last sent something for the most silent watch, bookmarks included"
         family = GaugeMetricFamily(self._name, description, labels=["resource"])
         for resource, age in self._ages().items():
             family.add_metric([resource], age)

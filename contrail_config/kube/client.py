@@ -18,7 +18,7 @@ from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.decoding import UndecodableObject, decode
 from contrail_config.kube.errors import KubeError, KubeGoneError, KubeThrottledError, KubeUnavailableError
-from contrail_config.kube.observer import ClientObserver
+from contrail_config.kube.observer import ClientObserver, ignore_event
 from contrail_config.kube.paging import PAGE_LENGTH, Page, read_pages
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selector import EVERYTHING, Selector
@@ -144,10 +144,23 @@ class KubeClient:
         return read_pages(self._page, resource, selector, length=length, not_older_than=not_older_than, token=token)
 
     def watch(
-        self, resource: Resource[T], selector: Selector = EVERYTHING, *, since: str, seconds: float
+        self,
+        resource: Resource[T],
+        selector: Selector = EVERYTHING,
+        *,
+        since: str,
+        seconds: float,
+        heard: Callable[[], None] = ignore_event,
     ) -> contextlib.AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
-        """Yields the events after a resourceVersion, without retries; a `Reflector` watches forever."""
-        return open_watch(self._transport, resource, selector, since=since, seconds=seconds)
+        """Yields the events after a resourceVersion, without retries; a `Reflector` watches forever.
+
+        `heard` is called whenever the server has sent something.
+        """
+        return open_watch(self._transport, resource, selector, since=since, seconds=seconds, heard=heard)
+
+    def watching(self, resource: Resource[T]) -> contextlib.AbstractContextManager[Callable[[], None]]:
+        """Shows a watch of the resource to the client's observer inside the context, and yields `heard` of `watch`."""
+        return self._transport.observer.watching(resource.plural)
 
     async def _page(self, request: ApiRequest) -> bytes:
         exchange = self._transport.exchange

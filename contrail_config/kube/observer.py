@@ -1,5 +1,8 @@
 """Observer of a client's requests and watches, for metrics."""
 
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 
@@ -12,8 +15,11 @@ class ClientObserver(Protocol):
         `method` is that of HTTP, or `WATCH`. `status` is the code of the response, or `none` if there was none.
         """
 
-    def heard(self, resource: str) -> None:
-        """Notes that the server accepted a watch of the resource (plural name), or sent an event of one."""
+    def watching(self, resource: str) -> AbstractContextManager[Callable[[], None]]:
+        """Observes a watch of the resource (plural name) inside the context, also while it is being opened again.
+
+        Yields what is to be called when the server has accepted the watch, or sent something for it.
+        """
 
 
 class NoObserver:
@@ -22,5 +28,10 @@ class NoObserver:
     def responded(self, method: str, status: str, seconds: float) -> None:
         """Does nothing."""
 
-    def heard(self, resource: str) -> None:
+    def watching(self, resource: str) -> AbstractContextManager[Callable[[], None]]:  # noqa: ARG002 - as the protocol
         """Does nothing."""
+        return contextlib.nullcontext(ignore_event)
+
+
+def ignore_event() -> None:
+    """Does nothing."""

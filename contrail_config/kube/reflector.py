@@ -128,19 +128,21 @@ class Reflector(Generic[T]):
         self._since = None
 
     async def _run(self) -> AsyncGenerator[ObjectChange[T], None]:
-        while True:
-            step = self._list() if self._since is None else self._watch(self._since)
-            try:
-                # closed explicitly: otherwise the connection of an abandoned generator stays open until it is collected
-                async with contextlib.aclosing(step) as changes:
-                    async for change in changes:
-                        yield change
-            except _RESUMED as error:
-                await self._back_off(error)
-            except KubeError as error:  # 410, silence, undecodable events: events may be lost
-                spread = self._timings.relist_spread if self._since is not None else 0.0
-                self._since = None
-                await self._back_off(error, at_least=random.uniform(0.0, spread))  # noqa: S311 - jitter needs no secrecy
+        with self._client.watching(self._resource) as heard:
+            while True:
+                step = self._list() if self._since is None else self._watch(self._since, heard)
+                try:
+                    # closed explicitly: else the connection of an abandoned generator stays open until it is collected
+                    async with contextlib.aclosing(step) as changes:
+                        async for change in changes:
+                            yield change
+                except _RESUMED as error:
+                    await self._back_off(error)
+                except KubeError as error:  # 410, silence, undecodable events: events may be lost
+                    spread = self._timings.relist_spread if self._since is not None else 0.0
+                    self._since = None
+                    pause = random.uniform(0.0, spread)  # noqa: S311 - jitter needs no secrecy
+                    await self._back_off(error, at_least=pause)
 
     async def _list(self) -> AsyncGenerator[ObjectChange[T], None]:
         await self._before_list()
@@ -175,10 +177,12 @@ class Reflector(Generic[T]):
             raise
         self._page_length = self._timings.page_length
 
-    async def _watch(self, since: str) -> AsyncGenerator[ObjectChange[T], None]:
+    async def _watch(self, since: str, heard: Callable[[], None]) -> AsyncGenerator[ObjectChange[T], None]:
         began = asyncio.get_running_loop().time()
         seconds = random.uniform(*self._timings.watch_length)  # noqa: S311 - jitter needs no secrecy
-        async with self._client.watch(self._resource, self._selector, since=since, seconds=seconds) as events:
+        async with self._client.watch(
+            self._resource, self._selector, since=since, seconds=seconds, heard=heard
+        ) as events:
             self.problem = None  # the server accepted the version, so the cache is up to date or catching up
             with self._reset_backoff_if_long():
                 while (event := await self._next(events)) is not None:

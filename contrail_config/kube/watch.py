@@ -1,14 +1,13 @@
 """One watch: the events after a resourceVersion, until the server or the network ends it."""
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 import msgspec
 
 from contrail_config.kube.decoding import UndecodableObject, decode, decode_object
-from contrail_config.kube.observer import ClientObserver
 from contrail_config.kube.resource import KubeObject, Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.kube.status import read_status, status_error
@@ -46,9 +45,17 @@ class _Bookmark(msgspec.Struct, frozen=True):
 
 @contextlib.asynccontextmanager
 async def open_watch(
-    transport: Transport, resource: Resource[T], selector: Selector, *, since: str, seconds: float
+    transport: Transport,
+    resource: Resource[T],
+    selector: Selector,
+    *,
+    since: str,
+    seconds: float,
+    heard: Callable[[], None],
 ) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
     """Yields the events after `since`; the server ends the watch after about `seconds`.
+
+    `heard` is called when the server has accepted the watch, and for each event, bookmarks included.
 
     Raises KubeError, as does the iterator.
     """
@@ -61,18 +68,18 @@ async def open_watch(
     request = ApiRequest("GET", resource.path(selector.namespace), query)
     async with (
         transport.stream(request) as chunks,
-        contextlib.aclosing(_events(request, chunks, resource, transport.observer)) as events,
+        contextlib.aclosing(_events(request, chunks, resource, heard)) as events,
     ):
-        transport.observer.heard(resource.plural)
+        heard()
         yield events
 
 
 async def _events(
-    request: ApiRequest, chunks: AsyncIterator[bytes], resource: Resource[T], observer: ClientObserver
+    request: ApiRequest, chunks: AsyncIterator[bytes], resource: Resource[T], heard: Callable[[], None]
 ) -> AsyncGenerator[WatchEvent[T], None]:
     async with contextlib.aclosing(split_lines(chunks)) as lines:
         async for line in lines:
-            observer.heard(resource.plural)
+            heard()
             yield _decode_event(request, line, resource)
 
 

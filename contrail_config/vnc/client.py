@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from contrail_config.http_client.sockets import Sockets
-from contrail_config.kube.observer import ClientObserver
+from contrail_config.kube.observer import ClientObserver, ignore_event
 from contrail_config.vnc.authentication import Authentication, NoAuthentication
 from contrail_config.vnc.errors import VncError, VncNotFoundError
 from contrail_config.vnc.keystone import KeystoneTokens, KeystoneUser
@@ -100,9 +100,12 @@ class VncClient:
         return any(item["link"]["rel"] == "action" and item["link"]["name"] == "watch" for item in links)
 
     @contextlib.asynccontextmanager
-    async def watch(self, fields: Mapping[str, Collection[str]]) -> AsyncIterator[AsyncIterator[ServerEvent]]:
+    async def watch(
+        self, fields: Mapping[str, Collection[str]], *, heard: Callable[[], None] = ignore_event
+    ) -> AsyncIterator[AsyncIterator[ServerEvent]]:
         """Yields events of types, each with the fields to read, without retries.
 
+        `heard` is called whenever the server has sent something.
         The iteration ends when the server stops, and raises VncError if the server fails or is silent.
         """
         # with hyphens the server accepts the watch, and never sends an event
@@ -110,13 +113,11 @@ class VncClient:
         query = {f"{name}_fields": ",".join(chosen) for name, chosen in names.items()}
         request = VncRequest("GET", WATCH, {"resource_type": ",".join(names), **query})
         async with self._transport.stream(request, idle=WATCH_IDLE) as chunks:
-            yield read_events(self._observed(chunks, fields), where=str(request))
+            yield read_events(_observed(chunks, heard), where=str(request))
 
-    async def _observed(self, chunks: AsyncIterator[bytes], kinds: Collection[str]) -> AsyncIterator[bytes]:
-        async for chunk in chunks:
-            for kind in kinds:  # one stream has all of them
-                self._transport.observer.heard(kind)
-            yield chunk
+    def watching(self, kind: str) -> contextlib.AbstractContextManager[Callable[[], None]]:
+        """Shows a watch of the type to the client's observer inside the context; yields what `heard` has to call."""
+        return self._transport.observer.watching(kind)
 
     async def _anchored(self, kind: str, anchor: str, uuids: Collection[str], fields: Collection[str]) -> list[Object]:
         if not uuids:
@@ -151,6 +152,12 @@ class VncClient:
             with attempt:
                 return await self._transport.exchange(request, deadline=min(ATTEMPT_DEADLINE, self._deadline))
         raise AssertionError("tenacity raises the last error")
+
+
+async def _observed(chunks: AsyncIterator[bytes], heard: Callable[[], None]) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        heard()
+        yield chunk
 
 
 def _decoded(answer: bytes, request: str) -> Any:

@@ -7,8 +7,9 @@ objects are listed more often then.
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from contrail_config.errors import StoreUnavailableError
@@ -58,6 +59,7 @@ class Follower:
         self._cache = cache
         self._intervals = intervals
         self._fields = fields
+        self._heard: list[Callable[[], None]] = []  # of each type, from the first watch on
         self._synced = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.problem: str | None = "Contrail API server: not listed yet"
@@ -83,18 +85,21 @@ class Follower:
 
     async def _run(self) -> None:
         backoff = Backoff(first=0.2, longest=30.0)
-        while True:
-            try:
-                await self._follow(backoff)
-                raise VncUnavailableError("the server ended the watch")
-            except VncError as error:
-                self.problem = f"Contrail API server: {error}"
-                log.warning("Contrail API server: %s", error)
-            await asyncio.sleep(backoff.next_pause())
+        with contextlib.ExitStack() as watching:
+            while True:
+                try:
+                    await self._follow(backoff, watching)
+                    raise VncUnavailableError("the server ended the watch")
+                except VncError as error:
+                    self.problem = f"Contrail API server: {error}"
+                    log.warning("Contrail API server: %s", error)
+                await asyncio.sleep(backoff.next_pause())
 
-    async def _follow(self, backoff: Backoff) -> None:
+    async def _follow(self, backoff: Backoff, watching: contextlib.ExitStack) -> None:
         if not await self._client.has_watch():
             await self._poll(self._intervals.poll, backoff)
+        if not self._heard:  # not before: without a watch there is no age of one
+            self._heard = [watching.enter_context(self._client.watching(kind)) for kind in self._fields]
         comparison = asyncio.create_task(self._compare())
         try:
             await self._watch(backoff)
@@ -102,10 +107,14 @@ class Follower:
             comparison.cancel()
             await asyncio.wait([comparison])
 
+    def _note_event(self) -> None:
+        for heard in self._heard:  # one stream has all types
+            heard()
+
     async def _watch(self, backoff: Backoff) -> None:
         missing = set(self._fields)
         self._cache.reopened()
-        async with self._client.watch(self._fields) as events:
+        async with self._client.watch(self._fields, heard=self._note_event) as events:
             async for event in events:
                 self._apply(event)
                 if event.event == "init":
