@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
-from agent_api.configuration import KubernetesStoreSettings, VncStoreSettings, load_agent_configuration
+from agent_api.configuration import KubernetesStoreSettings, load_agent_configuration
 from agent_api.contrail_process import run_agent_beside_contrail
 from agent_api.process import run_agent
+from contrail_config.vnc.settings import VncSettings
 from contrail_service.errors import ConfigurationError
 from contrail_service.logs import set_up_logs
 from contrail_service.process import EXIT_WRONG_USE, run_service
@@ -38,7 +39,7 @@ def _service(file: str) -> Callable[[], Coroutine[None, None, None]]:
     store = configuration.store
     if isinstance(store, KubernetesStoreSettings):
         return partial(run_agent, configuration, store)
-    if isinstance(store, VncStoreSettings):
+    if isinstance(store, VncSettings):
         return partial(run_agent_beside_contrail, configuration, store)
     raise ConfigurationError(f"{file}: {_MISSING if store is None else _EMBEDDED}")
 

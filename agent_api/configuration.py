@@ -7,7 +7,7 @@ socket: /run/contrail/agent.sock      # for our own plugin; always accepts write
 datapath: none                        # linux: this node's kernel connects the interfaces; none: something else does
 masquerade: true                      # datapath linux: packets of index 0 to the outside get the node's address
 masquerade-excluded: []               # CIDRs beside the pods' own subnets that are not outside
-cluster-name: k8s                     # datapath linux: that of the manager, for the name of the pod network
+cluster-name: k8s                     # that of the manager: datapath linux and store vnc need it
 vxlan-port: 4789                      # datapath linux: UDP port of networks across nodes, the same on all of them
 fabric-subnets: [10.64.0.0/12]        # datapath linux: CIDRs in which networks of tenants may get routes on the node
 tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
@@ -53,12 +53,6 @@ class KubernetesStoreSettings(_Section, frozen=True, tag_field="kind", tag="kube
     kubeconfig: str | None = None
 
 
-class VncStoreSettings(VncSettings, frozen=True, tag_field="kind", tag="vnc"):
-    """Contrail API server. `cluster_name` is that of the manager."""
-
-    cluster_name: str = "k8s"
-
-
 def _node_name() -> str:
     """Returns the default node name; kubelet registers the hostname in lower case."""
     return os.environ.get("NODE_NAME") or socket.gethostname().lower()
@@ -72,7 +66,7 @@ class AgentConfiguration(_Section, frozen=True):
     socket: str = "/run/contrail/agent.sock"
     tcp_writes: bool = False
     ports_dir: str = "/var/lib/contrail/ports"
-    store: EmbeddedStoreSettings | KubernetesStoreSettings | VncStoreSettings | None = None
+    store: EmbeddedStoreSettings | KubernetesStoreSettings | VncSettings | None = None
     metrics_listen: str | None = None
     datapath: Datapath = DEFAULT_DATAPATH
     masquerade: bool = True
@@ -101,7 +95,7 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
     if isinstance(configuration.store, KubernetesStoreSettings) and not _NODE_NAME.fullmatch(configuration.node):
         rule = "use at most 253 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
         raise ConfigurationError(f"{origin}: node: {configuration.node!r} is not a valid node name; {rule}")
-    if isinstance(configuration.store, VncStoreSettings):
+    if isinstance(configuration.store, VncSettings):
         _check_contrail(configuration.store, configuration.datapath, origin=origin)
     for cidr in configuration.masquerade_excluded:
         check_cidr(cidr, key=f"{origin}: masquerade-excluded")
@@ -112,7 +106,7 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
             raise ConfigurationError(f"{origin}: {key}: {value!r} is not an absolute path")
 
 
-def _check_contrail(store: VncStoreSettings, datapath: Datapath, *, origin: str) -> None:
+def _check_contrail(store: VncSettings, datapath: Datapath, *, origin: str) -> None:
     problems = [f"store.{key}: {problem}" for key, problem in setting_problems(store)]
     if datapath is not Datapath.NONE:
         reason = "nodes do not learn from a Contrail API server where pods of other nodes are"

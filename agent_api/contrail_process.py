@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from agent_api.configuration import AgentConfiguration, VncStoreSettings
+from agent_api.configuration import AgentConfiguration
 from agent_api.node_agent import NodeAgent
 from agent_api.process import load_ports, serve_agent
 from contrail_config.vnc.access import load_access
@@ -17,17 +17,18 @@ from contrail_config.vnc.client import connect
 from contrail_config.vnc.errors import VncConfigurationError
 from contrail_config.vnc.follower import Intervals
 from contrail_config.vnc.reader import VncReader
+from contrail_config.vnc.settings import VncSettings
 from contrail_service.client_metrics import ClientMetrics
 from contrail_service.errors import ConfigurationError
 from contrail_service.pages import status_routes
 
 
-async def run_agent_beside_contrail(configuration: AgentConfiguration, settings: VncStoreSettings) -> None:
+async def run_agent_beside_contrail(configuration: AgentConfiguration, settings: VncSettings) -> None:
     """Runs until cancelled. Raises ServiceError if the process cannot start as configured."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     async with AsyncExitStack() as stack:
-        reader = await _open_reader(stack, settings, registry)
+        reader = await _open_reader(stack, settings, registry, cluster=configuration.cluster_name)
         agent = NodeAgent(
             store=reader,
             node=configuration.node,
@@ -42,7 +43,9 @@ async def run_agent_beside_contrail(configuration: AgentConfiguration, settings:
         await agent.run()
 
 
-async def _open_reader(stack: AsyncExitStack, settings: VncStoreSettings, registry: CollectorRegistry) -> VncReader:
+async def _open_reader(
+    stack: AsyncExitStack, settings: VncSettings, registry: CollectorRegistry, *, cluster: str
+) -> VncReader:
     try:
         access = await load_access(settings)
     except VncConfigurationError as error:
@@ -54,6 +57,6 @@ async def _open_reader(stack: AsyncExitStack, settings: VncStoreSettings, regist
         watch_age="contrail_agent_contrail_watch_age_seconds",
     )
     client = await stack.enter_async_context(connect(access, observer=observer))
-    reader = VncReader(client, cluster=settings.cluster_name, intervals=Intervals(poll=settings.poll_interval))
+    reader = VncReader(client, cluster=cluster, intervals=Intervals(poll=settings.poll_interval))
     stack.push_async_callback(reader.close)
     return reader

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_api.configuration import VncStoreSettings, load_agent_configuration
+from agent_api.configuration import load_agent_configuration
 from cni_contrail.daemon.configuration import load_daemon_configuration
 from contrail_config.vnc.settings import VncSettings
 from manager.configuration import load_manager_configuration
@@ -33,8 +33,8 @@ def test_manager_and_agent_take_the_keys_and_mean_the_same_cluster(tmp_path: Pat
     manager = load_manager_configuration(merged(tmp_path, "contrail-manager", "manager.yaml"))
     agent = load_agent_configuration(merged(tmp_path, "contrail-node", "agent.yaml"))
     assert isinstance(manager.store, VncSettings)
-    assert isinstance(agent.store, VncStoreSettings)
-    assert agent.store.cluster_name == manager.cluster_name
+    assert isinstance(agent.store, VncSettings)
+    assert agent.cluster_name == manager.cluster_name
     assert agent.store.urls == manager.store.urls
 
 

@@ -61,7 +61,7 @@ def manager_process(folder: Path, server: FakeApiServer, url: str) -> ManagerPro
 
 def agent_process(folder: Path, url: str, **settings: Any) -> AgentProcess:
     """An agent that knows no Kubernetes API server."""
-    store = {"kind": "vnc", "url": [url], "cluster-name": "k8s"}
+    store = {"kind": "vnc", "url": [url]}
     return AgentProcess(folder, folder / "no-kubeconfig", node=NODE, store=store, **settings)
 
 
