@@ -5,15 +5,14 @@ a command on a node is what is needed. Several nodes at a time, each with a dead
 """
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
+from contrailctl.check.commands import CONCURRENT, CommandError, answer_of, kubectl_exec
 from contrailctl.check.findings import Checked, Fault, Finding
 
-CONCURRENT = 16
-_MAX_QUOTED = 200  # characters of an error
+CNID_CONTAINER = "cnid"
+"""Container of the daemon in a contrail-node pod."""
+
 _NOT_RUN = "see whether the command runs by hand; contrailctl check node, as root on the node, does the same"
 
 
@@ -23,7 +22,10 @@ async def check_nodes(commands: Mapping[str, Sequence[str]], *, limit: float) ->
 
     async def check(node: str, command: Sequence[str]) -> Checked:
         async with slots:
-            return await _check(node, command, limit)
+            try:
+                return await answer_of(command, Checked, limit=limit)
+            except CommandError as error:
+                return _unchecked(node, str(error))
 
     return list(await asyncio.gather(*(check(node, command) for node, command in commands.items())))
 
@@ -35,40 +37,17 @@ def command_of(template: Sequence[str], node: str, *, probes: bool) -> list[str]
 
 def kubectl_command(node: str, pod: str, namespace: str, *, probes: bool, client: Sequence[str] = ()) -> list[str]:
     """Returns the command that runs in the daemon's container; `client` are options of kubectl."""
-    execute = ["kubectl", *client, "exec", "--namespace", namespace, pod, "--container", "cnid", "--"]
     config = ["--config", "/etc/contrail-node/cnid.yaml"]
-    return [*execute, "contrailctl", *_arguments(node, probes=probes), *config]
+    return [
+        *kubectl_exec(client, namespace, pod, CNID_CONTAINER),
+        "contrailctl",
+        *_arguments(node, probes=probes),
+        *config,
+    ]
 
 
 def _arguments(node: str, *, probes: bool) -> list[str]:
     return ["check", "node", "--node-name", node, "--output", "json", *([] if probes else ["--no-probes"])]
-
-
-async def _check(node: str, command: Sequence[str], limit: float) -> Checked:
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-    except OSError as error:
-        return _unchecked(node, f"{command[0]}: {error.strerror}")
-    try:
-        async with asyncio.timeout(limit):
-            out, err = await process.communicate()
-    except TimeoutError:
-        return _unchecked(node, f"{command[0]}: timed out after {limit:g} s")
-    finally:
-        if process.returncode is None:  # timed out, or this process is interrupted
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    try:
-        return msgspec.json.decode(out, type=Checked)
-    except msgspec.DecodeError:
-        text = " ".join((err or out).decode(errors="replace").split())
-        return _unchecked(node, f"{command[0]}: exit status {process.returncode}: {text[:_MAX_QUOTED]}")
 
 
 def _unchecked(node: str, why: str) -> Checked:
