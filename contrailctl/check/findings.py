@@ -24,6 +24,9 @@ class Fault(StrEnum):
     BLOCKED = "blocked"
     STOPPED = "stopped"
     PROBLEM = "problem"
+    UNREADY = "unready"
+    UNREACHED = "unreached"
+    LEAK = "leak"
     UNCHECKED = "unchecked"
 
 
@@ -44,12 +47,16 @@ class Finding(msgspec.Struct, frozen=True, order=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """Result of a check: how much was checked, what was found, and what was left out."""
+    """Result of a check: how much was checked, what was found, and what was left out.
+
+    `probes` is the number of those that temporary pods have made.
+    """
 
     nodes: tuple[str, ...]
     networks: int
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    probes: int = 0
 
 
 def output_of(checked: Checked) -> Output:
@@ -67,8 +74,9 @@ def _lines(checked: Checked) -> Iterator[str]:
         yield ""
     for note in checked.notes:
         yield f"Not checked: {note}"
+    probes = f", {_counted(checked.probes, 'probe')} of temporary pods" if checked.probes else ""
     yield (
-        f"{_counted(len(checked.nodes), 'node')}, {_counted(checked.networks, 'network')}: "
+        f"{_counted(len(checked.nodes), 'node')}, {_counted(checked.networks, 'network')}{probes}: "
         f"{_counted(len(findings), 'problem') if findings else 'no problem found'}"
     )
 
