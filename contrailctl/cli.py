@@ -82,6 +82,14 @@ def _check(arguments: argparse.Namespace) -> Output:
         from contrailctl.check.node import check_node
 
         return check_node(arguments)
+    if arguments.operation == "respond":
+        from contrailctl.check.live.responder import respond
+
+        return respond(arguments)
+    if arguments.operation == "probe":
+        from contrailctl.check.live.prober import probe
+
+        return probe(arguments)
     from contrailctl.check.connectivity import check_connectivity
 
     return check_connectivity(arguments)

@@ -3,6 +3,8 @@
 import argparse
 import shlex
 
+from contrailctl.check.live.arguments import add_live, add_pod_programs
+
 DEFAULT_NAMESPACE = "contrail"
 
 
@@ -12,6 +14,7 @@ def add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     operations = check.add_subparsers(dest="operation", required=True, metavar="OPERATION")
     _add_connectivity(operations, common)
     _add_node(operations, common)
+    add_pod_programs(operations, common)
 
 
 def _add_connectivity(
@@ -21,7 +24,8 @@ def _add_connectivity(
         "connectivity",
         help="check the networks of the cluster: the objects of the store, and the kernel of each node",
         description="Compares the virtual machines in the store with the slices that other nodes read, and runs "
-        "`check node` on each node. Changes nothing. Exit status: 0 nothing found, 1 something found, 2 not checked.",
+        "`check node` on each node. Changes nothing, but for the temporary pods of --live. Exit status: 0 nothing "
+        "found, 1 something found, 2 not checked.",
         parents=[common],
     )
     connectivity.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as for kubectl")
@@ -40,6 +44,7 @@ def _add_connectivity(
         "-n", "--namespace", default=DEFAULT_NAMESPACE, help=f"of contrail-node pods; default: {DEFAULT_NAMESPACE}"
     )
     _add_probes(connectivity)
+    add_live(connectivity)
 
 
 def _command(text: str) -> list[str]:

@@ -1,11 +1,12 @@
 """`contrailctl check connectivity`: the networks of the whole cluster, from the store and from the kernel of each node.
 
-The store changes while it is read, so what is found in it counts only if a second reading finds it, too.
+The store changes while it is read, so what is found in it counts only if a second reading finds it, too. With --live
+temporary pods reach each other at the end, when the rest has been checked without them.
 """
 
 import argparse
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -17,8 +18,10 @@ from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.kubernetes.expected_slices import StoredObjects, read_objects
 from contrailctl.check.findings import Checked, Fault, Finding, output_of
+from contrailctl.check.live.check import LivePlan, check_live
+from contrailctl.check.live.options import LiveOptions, live_options, places_of, selected_networks
 from contrailctl.check.node_agent import INDEX_0_NAME
-from contrailctl.check.node_commands import check_nodes, command_of, kubectl_command
+from contrailctl.check.node_commands import CNID_CONTAINER, check_nodes, command_of, kubectl_command
 from contrailctl.check.store import store_findings
 from contrailctl.errors import NotFoundError, ResponseError, UnreachableError, UsageError
 from contrailctl.output import Output
@@ -33,13 +36,24 @@ _NO_POD = "see why the DaemonSet has no pod there, or name its --namespace or a 
 _NODE_PODS = "app.kubernetes.io/name=contrail-node"
 
 
+class _Container(msgspec.Struct, frozen=True):
+    name: str
+    image: str = ""
+
+
 class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
+    containers: tuple[_Container, ...] = ()
 
 
 class _Pod(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: _PodSpec = _PodSpec()
+
+    @property
+    def image(self) -> str:
+        """That of the daemon."""
+        return next((each.image for each in self.spec.containers if each.name == CNID_CONTAINER), "")
 
 
 _PODS = Resource("", "v1", "Pod", "pods", _Pod)
@@ -51,6 +65,7 @@ def check_connectivity(arguments: argparse.Namespace) -> Output:
 
 
 async def _checked(arguments: argparse.Namespace) -> Checked:
+    options = live_options(arguments)
     try:
         config = await load_client_config(kubeconfig=arguments.kubeconfig, context=arguments.context)
     except KubeConfigurationError as error:
@@ -58,11 +73,25 @@ async def _checked(arguments: argparse.Namespace) -> Checked:
     try:
         async with connect(config, deadline=arguments.timeout or _REQUEST_TIMEOUT) as client:
             stored, findings = await _check_store(client)
-            commands = await _commands(client, arguments, stored)
+            nodes = tuple(sorted(_selected(stored, arguments.nodes)))
+            pods = await _pods(client, arguments.namespace) if _needs_pods(arguments) else {}
+            live = None if options is None else _live_plan(arguments, options, stored, nodes, pods)
+            checked = await _check_nodes(arguments, stored, nodes, pods, findings)
+            return checked if live is None else await _with_live(checked, client, live, arguments.timeout)
     except KubeError as error:
         raise _readable(error) from error
+
+
+async def _check_nodes(
+    arguments: argparse.Namespace,
+    stored: StoredObjects,
+    nodes: tuple[str, ...],
+    pods: Mapping[str, _Pod],
+    findings: Iterable[Finding],
+) -> Checked:
+    """Checks the kernels of the nodes; returns what is found in them and in the store."""
+    commands = _commands(arguments, nodes, pods)
     checked = await check_nodes(commands, limit=arguments.timeout or NODE_TIMEOUT)
-    nodes = tuple(sorted(_selected(stored, arguments.nodes)))
     # A refused network is known in the store and on the node: one finding is enough.
     found = {each for each in findings if not arguments.nodes or each.node in ("", *nodes)}
     found.update(each for one in checked for each in one.findings)
@@ -73,6 +102,34 @@ async def _checked(arguments: argparse.Namespace) -> Checked:
     else:
         found.update(_without_pod(node, arguments.namespace) for node in nodes if node not in commands)
     return Checked(nodes, len(stored.networks), tuple(sorted(found)), tuple(notes))
+
+
+async def _with_live(checked: Checked, client: KubeClient, plan: LivePlan, limit: float | None) -> Checked:
+    result = await check_live(client, plan, limit=limit)
+    return msgspec.structs.replace(
+        checked,
+        findings=tuple(sorted((*checked.findings, *result.findings))),
+        notes=(*checked.notes, *result.notes),
+        probes=result.probes,
+    )
+
+
+def _live_plan(
+    arguments: argparse.Namespace,
+    options: LiveOptions,
+    stored: StoredObjects,
+    nodes: Iterable[str],
+    pods: Mapping[str, _Pod],
+) -> LivePlan:
+    """Returns what the live check creates, on nodes that exist. Raises NotFoundError, UsageError."""
+    networks = selected_networks(stored, options.networks)
+    places = places_of([node for node in nodes if node in stored.tunnels], networks, max_pods=options.max_pods)
+    known = options.image or next((pod.image for pod in pods.values()), "")
+    if not known:
+        message = f"--live: no contrail-node pod in namespace {arguments.namespace}: name its --namespace or an --image"
+        raise UsageError(message)
+    images = {node: options.image or (pods[node].image if node in pods else "") or known for node, _ in places}
+    return LivePlan(places, networks, images, options.namespace, options.outside, _kubectl_options(arguments))
 
 
 def without_consequences(findings: set[Finding], tunnels: Mapping[str, Sequence[str]]) -> set[Finding]:
@@ -93,23 +150,31 @@ async def _check_store(client: KubeClient) -> tuple[StoredObjects, list[Finding]
     return stored, findings
 
 
-async def _commands(
-    client: KubeClient, arguments: argparse.Namespace, stored: StoredObjects
+def _needs_pods(arguments: argparse.Namespace) -> bool:
+    """Whether contrail-node pods must be known: to run commands in them, or for their image."""
+    runs_in_pods = not arguments.store_only and arguments.node_command is None
+    return runs_in_pods or (arguments.live and not arguments.image)
+
+
+def _commands(
+    arguments: argparse.Namespace, nodes: Iterable[str], pods: Mapping[str, _Pod]
 ) -> dict[str, Sequence[str]]:
     """Returns the command for each node that can be checked."""
-    nodes = sorted(_selected(stored, arguments.nodes))
     if arguments.store_only:
         return {}
     if arguments.node_command is not None:
         return {node: command_of(arguments.node_command, node, probes=arguments.probes) for node in nodes}
-    pods = await _pods(client, arguments.namespace)
-    options = (("--kubeconfig", arguments.kubeconfig), ("--context", arguments.context))
-    kubectl = [part for option in options if option[1] for part in option]
+    names = {node: pods[node].metadata.name for node in nodes if node in pods}
+    client = _kubectl_options(arguments)
     return {
-        node: kubectl_command(node, pods[node], arguments.namespace, probes=arguments.probes, client=kubectl)
-        for node in nodes
-        if node in pods
+        node: kubectl_command(node, pod, arguments.namespace, probes=arguments.probes, client=client)
+        for node, pod in names.items()
     }
+
+
+def _kubectl_options(arguments: argparse.Namespace) -> list[str]:
+    options = (("--kubeconfig", arguments.kubeconfig), ("--context", arguments.context))
+    return [part for option in options if option[1] for part in option]
 
 
 def _without_pod(node: str, namespace: str) -> Finding:
@@ -117,10 +182,10 @@ def _without_pod(node: str, namespace: str) -> Finding:
     return Finding(node, "", Fault.UNCHECKED, "kernel of the node", found, advice=_NO_POD)
 
 
-async def _pods(client: KubeClient, namespace: str) -> Mapping[str, str]:
+async def _pods(client: KubeClient, namespace: str) -> dict[str, _Pod]:
     """Returns the contrail-node pods by node."""
     pods = await client.list_all(_PODS, Selector(namespace=namespace, labels=_NODE_PODS))
-    return {pod.spec.node_name: pod.metadata.name for pod in pods if pod.spec.node_name}
+    return {pod.spec.node_name: pod for pod in pods if pod.spec.node_name}
 
 
 def _selected(stored: StoredObjects, wanted: Sequence[str] | None) -> set[str]:

@@ -73,6 +73,11 @@ def test_nothing_found_is_one_line() -> None:
     assert (output.text, output.status) == ("1 node, 2 networks: no problem found", 0)
 
 
+def test_probes_of_temporary_pods_are_counted() -> None:
+    output = output_of(Checked(("node-a",), 2, (), probes=7))
+    assert output.text == "1 node, 2 networks, 7 probes of temporary pods: no problem found"
+
+
 async def test_an_api_server_that_is_unreachable_ends_with_status_2(contrailctl: Run, tmp_path: Path) -> None:
     kubeconfig = plain_kubeconfig(tmp_path, f"http://127.0.0.1:{free_port()}")
     ended = await contrailctl("check", "connectivity", "--kubeconfig", str(kubeconfig), "--timeout", "0.5")
