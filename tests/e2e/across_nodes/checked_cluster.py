@@ -73,11 +73,12 @@ class CheckedCluster:
         program = self._commands / "kubectl"
         program.write_text(_KUBECTL.format(commands=self._commands))
         program.chmod(0o755)
-        return self._run(*options, path=f"{self._commands}:{os.environ['PATH']}")
+        return self._run(*options)
 
-    def _run(self, *options: str, path: str = os.environ["PATH"]) -> "subprocess.CompletedProcess[str]":
+    def _run(self, *options: str) -> "subprocess.CompletedProcess[str]":
+        """Runs the command, which finds programs in the folder of commands first."""
         command = [str(BINARIES / "contrailctl"), "check", "connectivity", "--kubeconfig", str(self._kubeconfig)]
-        environment = {**os.environ, "PATH": path}
+        environment = {**os.environ, "PATH": f"{self._commands}:{os.environ['PATH']}"}
         return subprocess.run(
             [*command, *options], capture_output=True, text=True, check=False, timeout=_TIMEOUT, env=environment
         )

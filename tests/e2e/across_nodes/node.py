@@ -114,13 +114,13 @@ class Node:
         self._connect()
         self.start()
 
-    def add(self, pod: str, sandbox: Netns) -> Any:
+    def add(self, pod: str, sandbox: Netns, *, namespace: str = "demo") -> Any:
         """Runs ADD for a pod; returns the result or the error."""
-        return call_shim(self.daemon, "ADD", pod, sandbox)
+        return call_shim(self.daemon, "ADD", pod, sandbox, namespace=namespace)
 
-    def delete(self, pod: str, sandbox: Netns) -> None:
+    def delete(self, pod: str, sandbox: Netns, *, namespace: str = "demo") -> None:
         """Runs DEL for a pod."""
-        assert call_shim(self.daemon, "DEL", pod, sandbox) == {}
+        assert call_shim(self.daemon, "DEL", pod, sandbox, namespace=namespace) == {}
 
     def is_ready(self) -> bool:
         """Whether the agent says that it is ready."""
