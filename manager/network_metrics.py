@@ -1,12 +1,15 @@
 """Metrics of the addresses of networks: used and free ones, by network and family.
 
 Tenants create networks, so the label `network` is bounded: the cluster pod network and those with the fewest free
-addresses have series of their own, all others share the value `other`. Counted at each scrape from what is in memory.
+addresses have series of their own, all others share the value `other`. A project, which is a namespace, has few of
+them, and few new ones in a day, since a tenant may rename networks. Not bounded: what a tenant with as many namespaces
+as there are series hides. Counted at each scrape from what is in memory.
 
 Used addresses are those of virtual machines: each interface has one per family of its network. Held addresses of ended
 pods count as free.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -17,9 +20,16 @@ from prometheus_client.registry import Collector
 
 from contrail_config.objects import FqName, VirtualNetwork
 from manager.mapping.network_addressing import capacity, families
+from manager.namespace_buckets import NamespaceBuckets
 
 MAX_NETWORKS: Final = 50
 """Networks with series of their own."""
+
+MAX_OF_PROJECT: Final = 3
+"""Those of one project."""
+
+NEW_NAMES_RATE, NEW_NAMES_BURST = 1 / 3600, 6
+"""New values of the label per second, and at once, of one project."""
 
 _OTHER: Final = "other"
 _NO_LIMIT: Final = 1 << 128
@@ -35,7 +45,10 @@ class _Usage(NamedTuple):
 
 
 class NetworkAddresses(Collector):
-    """`interfaces` yields the network uuids of the interfaces of each pod; `first` is always listed by itself."""
+    """`interfaces` yields the network uuids of the interfaces of each pod; `first` is always listed by itself.
+
+    `clock` returns monotonic seconds.
+    """
 
     def __init__(
         self,
@@ -43,10 +56,13 @@ class NetworkAddresses(Collector):
         interfaces: Callable[[], Iterable[Iterable[str]]],
         *,
         first: FqName,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._networks = networks
         self._interfaces = interfaces
         self._first = ":".join(first)
+        self._new_names = NamespaceBuckets(rate=NEW_NAMES_RATE, burst=NEW_NAMES_BURST, clock=clock)
+        self._known = set[str]()  # networks that exist and had series of their own
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yields used and free addresses."""
@@ -62,12 +78,33 @@ class NetworkAddresses(Collector):
 
     def _bounded(self) -> Iterator[_Usage]:
         usages = sorted(self._usages(), key=lambda usage: (usage.network != self._first, usage.free))
-        listed = set(list(dict.fromkeys(usage.network for usage in usages))[:MAX_NETWORKS])
+        listed = self._listed(dict.fromkeys(usage.network for usage in usages))
         yield from (usage for usage in usages if usage.network in listed)
         for family in (4, 6):
             others = [usage for usage in usages if usage.network not in listed and usage.family == family]
             if others:
                 yield _Usage(_OTHER, family, sum(each.used for each in others), sum(each.free for each in others))
+
+    def _listed(self, networks: Iterable[str]) -> set[str]:
+        """Returns the networks with series of their own; those that come first are preferred."""
+        self._known &= {network.name for network in self._networks.values()}
+        listed, of_project = set[str](), Counter[str]()
+        for network in networks:
+            project = network.rpartition(":")[0]
+            if network != self._first and (
+                of_project[project] == MAX_OF_PROJECT or not self._is_known(network, project)
+            ):
+                continue
+            of_project[project] += network != self._first
+            listed.add(network)
+            if len(listed) == MAX_NETWORKS:
+                break
+        return listed
+
+    def _is_known(self, network: str, project: str) -> bool:
+        if network not in self._known and self._new_names.of(project).take():
+            self._known.add(network)
+        return network in self._known
 
     def _usages(self) -> Iterator[_Usage]:
         interfaces = Counter(chain.from_iterable(self._interfaces()))

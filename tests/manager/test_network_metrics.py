@@ -1,7 +1,10 @@
 """Metrics of addresses by network: bounded, whatever the number of networks that tenants create."""
 
-from contrail_config.objects import FqName, VirtualNetwork
-from manager.network_metrics import MAX_NETWORKS, NetworkAddresses
+import msgspec
+
+from contrail_config.objects import FqName, VirtualNetwork, network_uuid
+from manager.network_metrics import MAX_NETWORKS, MAX_OF_PROJECT, NEW_NAMES_BURST, NetworkAddresses
+from tests.support.fake_clock import FakeClock
 from tests.support.virtual_networks import make_network
 
 POD_NETWORK = make_network("pods", "10.32.0.0/12")
@@ -20,6 +23,12 @@ def samples(networks: list[VirtualNetwork], pods: list[tuple[str, ...]]) -> dict
     }
 
 
+def of_tenant(number: int, name: str, cidr: str) -> VirtualNetwork:
+    """A network in a namespace of its own."""
+    fq_name = ("default-domain", f"k8s-tenant-{number}", f"{name}-{number}")
+    return msgspec.structs.replace(make_network(name, cidr), fq_name=fq_name, uuid=network_uuid(fq_name))
+
+
 def test_each_interface_uses_one_address_per_family() -> None:
     dual = make_network("dual", "10.1.0.0/24", "fd00::/120")
     found = samples([POD_NETWORK, dual], [(POD_NETWORK.uuid, dual.uuid, dual.uuid), (POD_NETWORK.uuid,)])
@@ -28,7 +37,7 @@ def test_each_interface_uses_one_address_per_family() -> None:
 
 
 def test_the_fullest_networks_have_series_of_their_own() -> None:
-    networks = [make_network(f"n{number}", "10.1.0.0/24") for number in range(3 * MAX_NETWORKS)]
+    networks = [of_tenant(number, "n", "10.1.0.0/24") for number in range(3 * MAX_NETWORKS)]
     fullest = networks[-1]
     found = samples([*networks, POD_NETWORK], [(fullest.uuid,)] * 100)["free"]
     assert len(found) == MAX_NETWORKS + 1
@@ -40,3 +49,33 @@ def test_the_fullest_networks_have_series_of_their_own() -> None:
 def test_a_network_that_shrank_below_its_use_has_no_free_addresses() -> None:
     tiny = make_network("tiny", "10.1.0.0/30")
     assert samples([tiny], [(tiny.uuid, tiny.uuid)])["free"] == {("tiny", "ipv4"): 0}
+
+
+def test_a_tenant_with_many_tiny_networks_hides_nobody_else() -> None:
+    tiny = [make_network(f"tiny-{number}", "10.1.0.0/30") for number in range(2 * MAX_NETWORKS)]
+    victim = of_tenant(1, "victim", "10.2.0.0/24")
+    found = samples([POD_NETWORK, *tiny, victim], [(victim.uuid,)] * 240)["free"]
+    assert found["victim-1", "ipv4"] == 13
+    assert sum(name.startswith("tiny") for name, _ in found) == MAX_OF_PROJECT
+
+
+def test_renamed_networks_add_few_values_of_the_label() -> None:
+    clock = FakeClock()
+    networks = dict[FqName, VirtualNetwork]()
+    collector = NetworkAddresses(networks, list, first=POD_NETWORK.fq_name, clock=clock)
+    seen = set[str]()
+    for hour in range(24):
+        networks.clear()
+        networks.update((each.fq_name, each) for each in (make_network(f"{hour}-{n}") for n in range(9)))
+        seen |= {sample.labels["network"] for family in collector.collect() for sample in family.samples}
+        clock.advance(3600)
+    assert len(seen - {"other"}) <= NEW_NAMES_BURST + 24
+    assert "other" in seen
+
+
+def test_a_network_keeps_its_series_while_it_exists() -> None:
+    networks = {each.fq_name: each for each in [make_network("a"), make_network("b")]}
+    collector = NetworkAddresses(networks, list, first=POD_NETWORK.fq_name, clock=FakeClock())
+    for _ in range(2 * NEW_NAMES_BURST):
+        (family, _) = collector.collect()
+        assert len(family.samples) == 2
