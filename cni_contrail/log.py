@@ -12,6 +12,8 @@ import os
 import time
 from collections.abc import Mapping
 
+from cni_contrail.quoting import cut
+
 LEVELS = ("debug", "info", "warning", "error")
 
 _STANDARD_ERROR = 2
@@ -33,10 +35,10 @@ class Log:
         self._context: Mapping[str, str] = {}
 
     def bind(self, **context: str) -> Log:
-        """Returns a log that adds `key=value` of each argument to its lines; empty values are omitted."""
+        """Returns a log that adds `key=value` of each argument to its lines, cut; empty values are omitted."""
         bound = Log(self._path, self._level)
         bound._form = self._form
-        bound._context = {**self._context, **{key: value for key, value in context.items() if value}}
+        bound._context = {**self._context, **{key: cut(value) for key, value in context.items() if value}}
         return bound
 
     def debug(self, message: str) -> None:

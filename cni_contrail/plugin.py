@@ -81,12 +81,12 @@ def respond(
         log = request.node.log
         return CommandOutput(0, _run_command(request))
     except PluginError as error:
-        log.error(f"{environment.get('CNI_COMMAND')} failed with code {error.code}: {error}")
+        log.error(f"{cut(environment.get('CNI_COMMAND', ''))} failed with code {error.code}: {error}")
         return error_output(error, version)
     except Exception as error:  # noqa: BLE001 - the runtime gets a result even after a bug
         from traceback import format_exc
 
-        log.error(f"{environment.get('CNI_COMMAND')} failed by an unexpected exception: {format_exc()}")
+        log.error(f"{cut(environment.get('CNI_COMMAND', ''))} failed by an unexpected exception: {format_exc()}")
         return error_output(PluginError(Code.INTERNAL, f"{type(error).__name__}: {error}"), version)
 
 

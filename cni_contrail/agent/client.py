@@ -115,13 +115,13 @@ class AgentClient:
         why = _error_text(answer)
         if answer.status == 503:
             raise UnreachableError(f"agent at {self.endpoint} is not ready: {why}")
-        rejected = f"{exchange.method} {exchange.path}"
+        rejected = f"{exchange.method} {cut(exchange.path)}"
         is_final = 400 <= answer.status < 500 and answer.status not in _PASSING
         raise RejectedError(f"agent at {self.endpoint} rejects {rejected}: {answer.status} {why}", is_final=is_final)
 
     def _malformed(self, exchange: HttpExchange, what: str) -> PluginError:
         return PluginError(
-            Code.BAD_AGENT_RESPONSE, f"agent at {self.endpoint}: response to GET {exchange.path} is {what}"
+            Code.BAD_AGENT_RESPONSE, f"agent at {self.endpoint}: response to GET {cut(exchange.path)} is {what}"
         )
 
 

@@ -17,6 +17,7 @@ from cni_contrail.errors import PluginError, TryAgainError, UnreachableError
 from cni_contrail.interfaces.served import ServedList, read_list
 from cni_contrail.log import Log
 from cni_contrail.pod import PodIdentity
+from cni_contrail.quoting import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,12 +108,12 @@ class InterfaceListRequest:
         answer = self._agent.read_vm_config(self._request.take())
         where = f"agent at {self._agent.endpoint}"
         if answer.interfaces is None:
-            uid = f" with uid {self._pod.uid}" if self._pod.uid else ""
+            uid = f" with uid {cut(self._pod.uid)}" if self._pod.uid else ""
             why = f": {answer.pending}" if answer.pending else ""
-            return f"{where} has no interfaces for pod {self._pod} ({self._virtual_machine}){uid}{why}"
+            return f"{where} has no interfaces for pod {cut(str(self._pod))} ({cut(self._virtual_machine)}){uid}{why}"
         served = read_list(answer.interfaces)
         missing = served.missing(self._pod.uid)
-        return f"{where}, pod {self._pod}: {missing}" if missing else served
+        return f"{where}, pod {cut(str(self._pod))}: {missing}" if missing else served
 
 
 @contextlib.contextmanager

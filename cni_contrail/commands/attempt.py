@@ -84,7 +84,9 @@ def _detach_unfinished(request: Request, records: Sequence[Record]) -> str:
     if record is None:
         return ""
     if record.finished:
-        raise PluginError(Code.EXISTS, f"attachment {record.ifname} of container {record.container_id}: already exists")
+        raise PluginError(
+            Code.EXISTS, f"attachment {record.ifname} of container {cut(record.container_id)}: already exists"
+        )
     request.node.log.warning("an earlier ADD of this attachment did not finish: detaching it before the retry")
     _detach(request, record)
     return record.interfaces[0].uuid if record.interfaces else ""
@@ -98,8 +100,8 @@ def _reject_mixed_modes(request: Request, records: Sequence[Record]) -> None:
         now = "thick" if request.is_thick else "delegated"
         raise PluginError(
             Code.INVALID_CONFIG,
-            f"network {cut(request.config.name)}: cannot attach container {request.call.container_id} in {now} mode: "
-            f"{others[0].ifname} is already attached in {was} mode",
+            f"network {cut(request.config.name)}: cannot attach container {cut(request.call.container_id)} "
+            f"in {now} mode: {others[0].ifname} is already attached in {was} mode",
         )
 
 

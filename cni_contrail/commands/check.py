@@ -44,16 +44,17 @@ def check(request: Request) -> None:
 
 def _record(request: Request) -> Record:
     call, attachments = request.call, request.node.attachments
+    container = f"container {cut(call.container_id)}"
     record = None
     if attachments.has_container(call.container_id):
         with request.locked():
             record = attachments.read(call.container_id, call.ifname)
     # Code 3 tells the runtime that no cleanup is needed; what the upstream plugin left needs a DEL.
     elif not request.port_files.of_container(call.container_id):
-        raise PluginError(Code.UNKNOWN_CONTAINER, f"container {call.container_id}: not found")
+        raise PluginError(Code.UNKNOWN_CONTAINER, f"{container}: not found")
     if record is None or not record.finished:
         problem = "record not found" if record is None else "ADD did not finish"
-        raise PluginError(Code.CHECK_FAILED, f"attachment {call.ifname} of container {call.container_id}: {problem}")
+        raise PluginError(Code.CHECK_FAILED, f"attachment {call.ifname} of {container}: {problem}")
     return record
 
 

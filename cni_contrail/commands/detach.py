@@ -14,6 +14,7 @@ from cni_contrail.link.errors import LinkError, NetnsError
 from cni_contrail.link.netns import netns_identity
 from cni_contrail.link.netns_ids import netns_id_of
 from cni_contrail.link.remove import HostLink, remove_links
+from cni_contrail.quoting import cut
 from cni_contrail.sandbox import Sandbox
 from cni_contrail.state.records import Record
 
@@ -98,7 +99,7 @@ def _clean_sandbox(node: NodeServices, record: Record, sandbox: Sandbox | None) 
         return
     try:
         if not _is_sandbox_of(record, netns):
-            node.log.warning(f"sandbox not cleaned: {sandbox.path} is another sandbox than that of ADD")
+            node.log.warning(f"sandbox not cleaned: {cut(sandbox.path)} is another sandbox than that of ADD")
             return
         if plans:
             from cni_contrail.link.source_routing import remove_rules  # few pods need it

@@ -15,6 +15,7 @@ from cni_contrail.link.netns import is_own_netns
 from cni_contrail.pod import PodIdentity, virtual_machine_name
 from cni_contrail.protocol.environment import Call
 from cni_contrail.protocol.netconf import NetworkConfig
+from cni_contrail.quoting import cut
 from cni_contrail.sandbox import Sandbox
 from cni_contrail.state.port_files import PortFiles
 
@@ -67,7 +68,7 @@ def open_sandbox(request: Request) -> Iterator[int]:
         raise PluginError(Code.INVALID_ENVIRONMENT, f"CNI_NETNS: {error}") from error
     try:
         if is_own_netns(netns) and not request.call.own_netns_allowed:
-            path = request.call.netns
+            path = cut(request.call.netns)
             raise PluginError(Code.OWN_NETNS, f"CNI_NETNS: {path} is the plugin's own network namespace")
         yield netns
     finally:

@@ -20,6 +20,7 @@ from cni_contrail.link.errors import LinkError
 from cni_contrail.link.netns import is_netns, own_netns_identity
 from cni_contrail.link.netns_ids import netns_exists
 from cni_contrail.link.remove import any_exists
+from cni_contrail.quoting import cut
 from cni_contrail.state.files import file_name
 from cni_contrail.state.records import Record
 
@@ -79,7 +80,7 @@ def _sweep_container(node: NodeServices, container: str) -> int:
         for record in orphaned:
             detach(node, record, sandbox=None, notify=node.pending.enqueue)
             node.log.warning(
-                f"attachment {record.ifname} of container {record.container_id}: detached, its sandbox is gone"
+                f"attachment {record.ifname} of container {cut(record.container_id)}: detached, its sandbox is gone"
             )
     return len(orphaned)
 

@@ -15,6 +15,7 @@ import sys
 from types import TracebackType
 
 from cni_contrail.link.errors import NetnsError
+from cni_contrail.quoting import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,14 +94,14 @@ def checked_netns(fd: int, path: str) -> int:
     """Returns the descriptor if it is a network namespace; otherwise closes it and raises NetnsError."""
     if not _is_netns(fd):
         os.close(fd)
-        raise NetnsError(f"{path} is not a network namespace")
+        raise NetnsError(f"{cut(path)} is not a network namespace")
     return fd
 
 
 def cannot_be_opened(path: str, error: OSError | ValueError) -> NetnsError:
     """Converts a failure to open the path to a NetnsError."""
     reason = error.strerror if isinstance(error, OSError) else error
-    return NetnsError(f"network namespace {path}: cannot open: {reason}")
+    return NetnsError(f"network namespace {cut(path)}: cannot open: {reason}")
 
 
 def is_netns(path: str) -> bool:

@@ -1,15 +1,18 @@
 """Atomic writes of small files that only root can read, and file access with errors as `PluginError`."""
 
 import contextlib
+import errno
 import os
 import time
 
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.quoting import cut
 
 _MAX_NAME = 128
 _DIGEST = 65  # characters, with the dot before it
 _PART = ".part"
 _CREATE_ATTEMPTS = 16
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)  # the last one: names of pods may be longer than of files
 
 
 def write_atomically(path: str, data: bytes) -> None:
@@ -25,7 +28,7 @@ def write_atomically(path: str, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(part)
-        raise PluginError(Code.IO_FAILURE, f"{path}: cannot write: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot write: {error.strerror}") from error
 
 
 def create_atomically(path: str, data: bytes) -> None:
@@ -39,7 +42,7 @@ def create_atomically(path: str, data: bytes) -> None:
         with contextlib.suppress(FileExistsError):
             os.link(part, path)
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{path}: cannot write: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot write: {error.strerror}") from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(part)
@@ -107,17 +110,17 @@ def read_if_exists(path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{path}: cannot read: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot read: {error.strerror}") from error
 
 
 def list_names(directory: str) -> list[str]:
     """Returns the names in a directory, sorted; empty if it does not exist; raises `PluginError` with code 5."""
     try:
         return sorted(os.listdir(directory))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{directory}: cannot read: {error.strerror}") from error
+        if error.errno in _ABSENT:
+            return []
+        raise PluginError(Code.IO_FAILURE, f"{cut(directory)}: cannot read: {error.strerror}") from error
 
 
 def remove_partial_files(directory: str) -> None:
@@ -143,7 +146,7 @@ def remove_if_exists(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{path}: cannot remove: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot remove: {error.strerror}") from error
 
 
 def file_name(identifier: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, TryAgainError
+from cni_contrail.quoting import cut
 from cni_contrail.state.files import create_private_directory
 
 _FIRST_PAUSE = 0.005  # seconds
@@ -46,7 +47,7 @@ def locked_file(path: str, timeout: float) -> Iterator[bool]:
             finally:
                 os.close(descriptor)
             return
-    raise TryAgainError(f"{path}: locked by another call for {timeout:g} s")
+    raise TryAgainError(f"{cut(path)}: locked by another call for {timeout:g} s")
 
 
 def _locked(path: str, timeout: float) -> int:
@@ -54,7 +55,7 @@ def _locked(path: str, timeout: float) -> int:
         descriptor = _try(path)
         if descriptor is not None:
             return descriptor
-    raise TryAgainError(f"{path}: locked by another call for {timeout:g} s")
+    raise TryAgainError(f"{cut(path)}: locked by another call for {timeout:g} s")
 
 
 def _try(path: str) -> int | None:
@@ -62,7 +63,7 @@ def _try(path: str) -> int | None:
     try:
         create_private_directory(path)
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{path}: cannot create: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot create: {error.strerror}") from error
     descriptor = _open(path, os.O_RDONLY | os.O_DIRECTORY)
     return descriptor if descriptor is not None and _lock(descriptor, path) else None
 
@@ -89,4 +90,4 @@ def _open(path: str, flags: int) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{path}: cannot open: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot open: {error.strerror}") from error

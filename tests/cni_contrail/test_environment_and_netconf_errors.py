@@ -1,6 +1,7 @@
 """Invalid calls are answered as the reference library answers them."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from tests.cni_contrail.conftest import DAEMON, ENTRY_POINT
 from tests.support.netns import Netns
 from tests.support.plugin import COMMAND, Outcome, Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon, shim
+from tests.support.scripted_agents import ScriptedAgent
 
 LOOPBACK = "/usr/lib/cni/loopback"
 COMPLETE = {
@@ -339,3 +341,41 @@ class TestOwnNamespace:
     ) -> None:
         environment = plugin.environment("ADD", pod, CNI_NETNS=node.path, CNI_NETNS_OVERRIDE=word)
         plugin.call(environment, json.dumps(plugin.config())).failed(11)  # past the check: there is no agent
+
+
+LONG = 5_000  # characters; the fork server of the tests reads a request at once
+LONG_VALUES = {
+    "container": {"container": "c" * LONG},
+    "pod": {"name": "b" * LONG},
+    "namespace": {"namespace": "a" * LONG},
+    "uid": {"uid": "u" * LONG},
+    "netns": {"netns": "/" + "n" * LONG},
+}
+
+
+@pytest.mark.parametrize("command", ["ADD", "CHECK", "DEL"])
+@pytest.mark.parametrize("values", LONG_VALUES.values(), ids=LONG_VALUES)
+@pytest.mark.usefixtures("agent")
+def test_long_values_of_the_environment_are_cut(
+    plugin: Plugin, pod: PodSandbox, command: str, values: dict[str, str]
+) -> None:
+    pod = dataclasses.replace(pod, **values)
+    document = plugin.config(prevResult={"cniVersion": "1.0.0"} if command == "CHECK" else None)
+    outcome = plugin.call(plugin.environment(command, pod), json.dumps(document))
+    assert len(outcome.stdout) < 2000
+    assert len(outcome.stderr) < 2000
+    assert (outcome.status == 0) is (command == "DEL")
+
+
+def test_a_command_of_any_length_is_cut(plugin: Plugin, pod: PodSandbox) -> None:
+    outcome = plugin.call({**plugin.environment("ADD", pod), "CNI_COMMAND": "x" * LONG}, json.dumps(plugin.config()))
+    assert outcome.failed(4)
+    assert len(outcome.stdout + outcome.stderr) < 2000
+
+
+def test_del_succeeds_for_a_pod_whose_name_is_longer_than_any_file_name(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
+) -> None:
+    """With those of namespace and cluster, the longest valid name has 323 characters, a file name at most 255."""
+    pod = dataclasses.replace(pod, namespace="n" * 63, name="p" * 253)
+    plugin.delete(pod).succeeded()

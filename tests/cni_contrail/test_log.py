@@ -27,6 +27,13 @@ def test_a_line_contains_time_level_and_context(tmp_path: Path) -> None:
     )
 
 
+def test_long_values_of_the_context_are_cut(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    Log(str(path)).bind(pod="x" * 60_000).info("attached")
+    assert "x" * 197 + "... attached" in path.read_text()
+    assert len(path.read_text()) < 300
+
+
 @pytest.mark.parametrize("json_lines", [False, True])
 def test_a_text_with_control_characters_forges_no_line(tmp_path: Path, *, json_lines: bool) -> None:
     """A terminal would show what follows a carriage return, or an escape sequence, in place of the line."""
