@@ -141,3 +141,8 @@ def test_a_missing_link_is_known_from_a_current_report_only(reports: DatapathRep
     assert not reports.is_missing(6, "tap1")
     clock.now += MAX_AGE + 1
     assert not reports.is_missing(5, "tap1")
+
+
+def test_a_missing_link_of_one_pod_is_no_problem_of_the_node(reports: DatapathReports) -> None:
+    reports.add(make_report(missing={"5": ["tap1"]}))
+    assert reports.problems() == []
