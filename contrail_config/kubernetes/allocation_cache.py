@@ -9,6 +9,9 @@ Managers delete only blocks that are empty on the server. A block that was in us
 somebody else. Only the watch knows a block's last state, so a block that was in use and is found missing, or replaced
 by another object, stays uncertain until the watch has reported its deletion.
 
+Another writer may have dropped addresses that were allocated here: `on_dropped` gets the block and their owners, and
+knows whether a manager may have released them.
+
 An invalid block is *sealed*: none of its addresses is allocated or released until it is valid again, whatever was known
 of it before.
 
@@ -19,7 +22,7 @@ else when the block is cleaned up, as do objects of blocks that remain empty.
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -51,7 +54,8 @@ class _NetworkPool(NamedTuple):
 class AllocationCache:
     """All known blocks, with the edits of this process. Times are seconds since the epoch."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_dropped: Callable[[BlockKey, Collection[str]], None] | None = None) -> None:
+        self._on_dropped = on_dropped
         self.dirty: dict[BlockKey, Block] = {}
         self.uncertain: set[BlockKey] = set()
         self._sealed: set[BlockKey] = set()
@@ -251,6 +255,8 @@ class AllocationCache:
 
     def replace(self, block: Block, *, now: float) -> None:
         """Replaces a block with the server's state; drops edits."""
+        if self._on_dropped is not None and (owners := self._dropped(block)):
+            self._on_dropped(block.key, owners)
         self.dirty.pop(block.key, None)
         self.uncertain.discard(block.key)
         current = {
@@ -261,6 +267,18 @@ class AllocationCache:
             self._outdated.setdefault(block.key, now + CLEANUP_DELAY)
         else:
             self._outdated.pop(block.key, None)
+
+    def _dropped(self, found: Block) -> list[str]:
+        """Returns the owners whose addresses are allocated here, and not released now, but not on the server."""
+        if found.key in self.uncertain:
+            return []  # an own write with an unknown outcome may have released them
+        edited, confirmed = self.block(found.key).entries, self.confirmed(found.key).entries
+        return [
+            entry.owner
+            for address, entry in edited.items()
+            if entry.hold is None and address in confirmed and confirmed[address].hold is None
+            if (stored := found.entries.get(address)) is None or stored.owner != entry.owner
+        ]
 
     def apply_update(self, block: Block, *, now: float) -> None:
         """Applies a watch event of a block, unless the block is dirty or the cache has a newer version."""

@@ -1,9 +1,11 @@
-"""Lost blocks: address blocks that somebody else deleted while they were in use.
+"""Lost blocks: address blocks that somebody else deleted while they were in use, or wrote without addresses in use.
 
 Their addresses look free on the server, so nothing may be allocated any more: this process has to end, and the next
-leader recovers the addresses in use from the virtual machines. Before that, the blocks are created again as they were
-last seen, so that holds, which no virtual machine shows, are not lost either. That is best effort: somebody may still
-be deleting blocks, or may have created others in their place.
+leader recovers the addresses in use from the virtual machines. Before that, deleted blocks are created again as they
+were last seen, so that holds, which no virtual machine shows, are not lost either. That is best effort: somebody may
+still be deleting blocks, or may have created others in their place.
+
+Not noticed: an edit that turns an address in use into a held one, or one of an address whose pod is being deleted.
 """
 
 import asyncio
@@ -25,6 +27,10 @@ _RESTORE_DEADLINE: Final = 3.0
 
 _MAX_REQUESTS: Final = 64
 
+DELETED: Final = "deleted by somebody else while its addresses are in use"
+CHANGED: Final = "addresses of running pods were removed from it by somebody else"
+"""Problems of lost blocks."""
+
 
 class LostBlocks:
     """The first loss fails all later operations; `restore` writes the blocks again."""
@@ -34,10 +40,10 @@ class LostBlocks:
         self._problem = ""
         self._lost = asyncio.Event()
 
-    def add(self, name: str, block: Block | None) -> None:
-        """Records a loss; `block` is the last state of the object, None if it was not decodable."""
+    def add(self, name: str, block: Block | None, *, problem: str) -> None:
+        """Records a loss; `block` is the last state of a deleted object, None if that was not decodable."""
         if not self._problem:  # others are likely to follow, which the log of `restore` counts
-            self._problem = f"address block {name}: deleted by somebody else while its addresses are in use"
+            self._problem = f"address block {name}: {problem}"
             log.error("%s", self._problem)
         if block is not None:
             self._blocks[block.key] = block

@@ -39,7 +39,7 @@ from contrail_config.kubernetes.kinds import (
     VirtualMachineObject,
     VirtualNetworkObject,
 )
-from contrail_config.kubernetes.lost_blocks import LostBlocks
+from contrail_config.kubernetes.lost_blocks import CHANGED, DELETED, LostBlocks
 from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.network_slices import NetworkSlices
 from contrail_config.kubernetes.node_blocks import NodeBlocks
@@ -87,7 +87,7 @@ class KubernetesStore:
     ) -> None:
         self._client = client
         self._clock = clock or SteadyClock()
-        self._allocations = AllocationCache()
+        self._allocations = AllocationCache(self._note_dropped)
         self._lost = LostBlocks()
         self._committer = Committer(
             client, self._allocations, self._lost, clock=self._clock, flush_interval=flush_interval
@@ -345,7 +345,7 @@ class KubernetesStore:
         if isinstance(change, Deleted):
             self.slices.set_block(block.key, None)
             if (lost := self._allocations.apply_deletion(block, now=now)) is not None:
-                self._lost.add(lost.key.name, lost)
+                self._lost.add(lost.key.name, lost, problem=DELETED)
         else:
             self.slices.set_block(block.key, block.node)
             self._allocations.apply_update(block, now=now)
@@ -354,10 +354,15 @@ class KubernetesStore:
         metadata = change.object.metadata
         if isinstance(change, Deleted):
             self._invalid_blocks.pop(metadata.name, None)
-            self._lost.add(metadata.name, None)  # it may have had any address
+            self._lost.add(metadata.name, None, problem=DELETED)  # it may have had any address
         else:
             self._invalid_blocks[metadata.name] = UndecodableObject(metadata, problem)
             self._seal_block(metadata.name)
+
+    def _note_dropped(self, block: BlockKey, owners: Collection[str]) -> None:
+        """Treats a block as lost that somebody else has written without addresses of virtual machines."""
+        if any(self._virtual_machines.is_known(owner) for owner in owners):
+            self._lost.add(block.name, None, problem=CHANGED)
 
     def _home_of(self, network_uuid: str, address: str) -> str | None:
         family = family_of(address)

@@ -134,6 +134,10 @@ class VirtualMachineClient:
         """Removes the virtual machine from the cache, after its addresses were released."""
         self._locations.forget(uuid)
 
+    def is_known(self, interface: str) -> bool:
+        """Returns whether an interface belongs to a cached virtual machine that this process has not deleted."""
+        return self._locations.owner(interface) is not None
+
     async def addresses_in_use(self, owner: str) -> frozenset[str]:
         """Returns the addresses of the interface in its virtual machine, if that is cached and exists.
 

@@ -210,3 +210,58 @@ async def test_the_closed_store_has_written_the_lost_blocks_again(
     assert allocated_addresses(server) == before
     blocks = server.storage.objects(BLOCK_KIND).values()
     assert all(hold_seconds(blocks, owner) == pytest.approx(300, abs=30) for owner in owners[:20])
+
+
+def edit_block(server: FakeApiServer, line_of: str, replacement: str = "") -> None:
+    """Writes the block with another line instead of the one of an address, as a stranger."""
+    (block,) = server.storage.objects(BLOCK_KIND).values()
+    lines = block["spec"]["addresses"].splitlines(keepends=True)
+    kept = "".join(replacement if line.startswith(f"{line_of} ") else line for line in lines)
+    server.storage.put(BLOCK_KIND, {**block, "spec": {**block["spec"], "addresses": kept}})
+    server.storage.notify()
+
+
+@pytest.mark.parametrize("owned", [False, True])
+async def test_no_address_is_allocated_after_that_of_a_pod_was_removed_from_its_block(
+    open_manager: OpenManager, server: FakeApiServer, *, owned: bool
+) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network("left", "10.1.0.0/29"))
+    pod = await start_pod(manager, [network])
+    address = pod.interfaces[0].addresses[0].address
+    edit_block(server, address, f"{address} {new_owner()}\n" if owned else "")
+    async with asyncio.timeout(DEADLINE):
+        with pytest.raises(AddressesLostError, match="addresses of running pods were removed"):
+            await manager.watch_lost_addresses()
+    with pytest.raises(AddressesLostError):
+        await allocate_one(manager, network)
+    await manager.close()
+    successor = await open_manager()
+    await successor.recover_addresses(await successor.recover_virtual_machines())
+    assert allocated_addresses(server)[network.uuid, address] == pod.interfaces[0].uuid
+
+
+async def test_an_edit_that_the_watch_has_not_reported_yet_is_noticed_by_the_next_allocation(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    pod = await start_pod(manager, [network])
+    await eventually(lambda: len(server.watches) == 2)
+    server.faults.silent = True
+    edit_block(server, pod.interfaces[0].addresses[0].address)
+    with pytest.raises(AddressesLostError):
+        await allocate_one(manager, network)
+
+
+async def test_an_address_that_another_manager_releases_is_not_lost(
+    open_manager: OpenManager, server: FakeApiServer, clock: FakeClock
+) -> None:
+    first, second = [await open_manager() for _ in range(2)]
+    network = await first.put_network(make_network())
+    pod = await start_pod(first, [network])
+    await second.virtual_machine(pod.uuid)
+    await second.delete_virtual_machine(pod.uuid, hold=5)
+    await eventually(lambda: allocated_addresses(server) == {})
+    await allocate_one(first, network)
+    clock.advance(6)
+    await allocate_one(second, network)
+    await allocate_one(first, network)
