@@ -19,7 +19,7 @@ NETWORK = "blue"
 BLUE = f"default-domain:k8s-{NAMESPACE}:k8s-{NETWORK}-pod-network"
 """Name of the network."""
 
-_TIMEOUT = 120.0
+_TIMEOUT = 180.0
 
 _KUBECTL = """#!/bin/sh
 # kubectl --kubeconfig FILE exec --namespace NAMESPACE POD --container cnid -- contrailctl ARGUMENTS
