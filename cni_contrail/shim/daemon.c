@@ -18,8 +18,12 @@
 #define DEFAULT_SOCKET "/run/contrail/cni.sock"
 #define SOCKET_VARIABLE "CONTRAIL_CNI_SOCKET"
 #define AWAY_PAUSE 50 /* milliseconds between two attempts to connect */
-#ifndef AWAY_SECONDS /* how long the daemon may be away, as during its upgrade; tests build with a shorter time */
-#define AWAY_SECONDS 3
+/*
+ * How long the daemon may be away while it is replaced: a stopping one drains its calls for up to 5 s, and the next one
+ * has to start. Tests build with a shorter time.
+ */
+#ifndef AWAY_SECONDS
+#define AWAY_SECONDS 10
 #endif
 
 static const char *socket_path(void)

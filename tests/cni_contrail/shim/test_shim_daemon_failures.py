@@ -38,6 +38,11 @@ def code_of(command: str, code: int) -> int:
 
 
 class TestDaemonMissing:
+    @pytest.fixture
+    def shim(self, sanitized: Shim) -> Shim:
+        """The binary that waits for a missing daemon for one second only."""
+        return sanitized
+
     @COMMANDS
     def test_a_missing_socket(self, shim: Shim, command: str) -> None:
         outcome = shim.run({"CNI_COMMAND": command})
@@ -103,7 +108,7 @@ class TestDaemonHangs:
     def test_a_full_backlog(self, installed: Shim) -> None:
         with ScriptedDaemon(installed.socket_path, backlog=0), socket.socket(socket.AF_UNIX) as other:
             other.connect(installed.socket_path)  # fills the queue
-            assert self.errors_of_all(installed) == self.expected_of_all("connecting timed out after 3 s")
+            assert self.errors_of_all(installed) == self.expected_of_all("connecting timed out after 10 s")
 
     def test_a_stopped_daemon_with_connections_in_its_backlog(self, installed: Shim, daemon: ScriptedDaemon) -> None:
         assert self.errors_of_all(installed) == self.expected_of_all("no acknowledgement after 2 s")
@@ -193,18 +198,18 @@ class TestDaemonRestarts:
             assert self.serve(daemon) == first
             assert running.outcome().status == 0
 
-    def test_a_restart_with_connections_in_the_backlog(self, shim: Shim, daemon: ScriptedDaemon) -> None:
-        with shim.started(ADD) as running:
+    def test_a_restart_with_connections_in_the_backlog(self, sanitized: Shim, daemon: ScriptedDaemon) -> None:
+        with sanitized.started(ADD) as running:
             daemon.wait_for_call()
             daemon.stop()
-            assert error_of(shim, running.outcome()) == (AWAY, "Connection refused")
+            assert error_of(sanitized, running.outcome()) == (AWAY, "Connection refused")
 
-    def test_daemons_that_never_acknowledge(self, shim: Shim, daemon: ScriptedDaemon) -> None:
-        with shim.started(ADD) as running:
+    def test_daemons_that_never_acknowledge(self, sanitized: Shim, daemon: ScriptedDaemon) -> None:
+        with sanitized.started(ADD) as running:
             while running.process.poll() is None:
                 with suppress(TimeoutError):
                     daemon.accept(timeout=0.1).socket.close()
-            code, cause = error_of(shim, running.outcome())
+            code, cause = error_of(sanitized, running.outcome())
         assert code == AWAY
         assert cause in ("connection closed", "Connection reset by peer")
 
