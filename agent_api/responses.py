@@ -73,7 +73,10 @@ class DatapathKeys(Protocol):
 
 
 class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
-    """One plugged interface; `time` is the time of the response."""
+    """One plugged interface; `time` is the time of the response.
+
+    `vm_ifname`, the name in the container, is a key that a Contrail vrouter agent does not serve.
+    """
 
     id: str
     instance_id: str
@@ -94,6 +97,7 @@ class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     v6_gateway: str | UnsetType = UNSET
     author: str = AUTHOR
     time: str
+    vm_ifname: str | UnsetType = UNSET
 
 
 def configured_interfaces(
@@ -131,7 +135,7 @@ def plugged_interface(
         mac_address=interface.mac,
         system_name=port.host_ifname,
         time=format_vrouter_time(time.time()),
-        **_instance_keys(port),
+        **_type_keys(port),
         **_address_keys(interface),
     )
 
@@ -145,10 +149,10 @@ def interface_annotations(virtual_machine: VirtualMachine, index: int) -> list[s
     return [f"{{{key}:{value}}}" for key, value in pairs]
 
 
-def _instance_keys(port: Port) -> dict[str, Any]:
-    """Returns the keys that only instance ports have; container ports keep the defaults, which mean none."""
+def _type_keys(port: Port) -> dict[str, Any]:
+    """Returns the keys that only ports of one type have; the others keep the defaults, which mean none."""
     if not isinstance(port, InstancePort):
-        return {}
+        return {"vm_ifname": port.vm_ifname} if port.vm_ifname else {}
     return {
         "vm_project_id": port.project_uuid,
         "rx_vlan_id": port.rx_vlan_id,

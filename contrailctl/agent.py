@@ -22,6 +22,7 @@ from contrail_config.objects import (
 from contrailctl.datapath import DatapathStatus
 from contrailctl.endpoint import Endpoint
 from contrailctl.errors import NotFoundError, ResponseError
+from manager.api.types import thick_names
 
 # The agent serves these if there is no name server.
 _DNS_UNKNOWN = ("0.0.0.0", "::")
@@ -50,15 +51,26 @@ class _ConfiguredInterface(msgspec.Struct, rename="kebab"):
 
 
 class Port(msgspec.Struct, rename="kebab"):
-    """A plugged interface: an item of `/vm`. `system_name` is the device at its host end."""
+    """A plugged interface: an item of `/vm`. `system_name` is the device at its host end.
+
+    `vm_ifname` is its name in the container, None if the agent does not know it.
+    """
 
     id: str
     system_name: str
+    vm_ifname: str | None = None
     mac_address: str = ""
     ip_address: str | None = None
     plen: int = 0
     v6_ip_address: str | None = None
     v6_plen: int = 64  # a Contrail vrouter agent omits it
+
+
+def interface_names(virtual_machine: VirtualMachine, ports: Mapping[str, Port]) -> tuple[str, ...]:
+    """Returns the names of interfaces in the container; those without a port get the names of thick mode."""
+    plugged = (ports.get(interface.uuid) for interface in virtual_machine.interfaces)
+    thick = thick_names(virtual_machine)
+    return tuple((port and port.vm_ifname) or name for port, name in zip(plugged, thick, strict=True))
 
 
 Item = TypeVar("Item", bound=msgspec.Struct)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from contrail_config.default_routes import default_routes
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInterface
 from contrailctl.age import format_age
-from contrailctl.agent import AgentApi
+from contrailctl.agent import AgentApi, interface_names
 from contrailctl.datapath import PortState
 from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import ManagerApi
@@ -37,7 +37,8 @@ def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -
 def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
     """Describes a pod from an agent's API: a pod that it serves is ready, and it has no events."""
     virtual_machine = agent.virtual_machine(namespace, name)
-    plugged = {uuid: port.system_name for uuid, port in agent.plugged(virtual_machine).items()}
+    found = agent.plugged(virtual_machine)
+    plugged = {uuid: port.system_name for uuid, port in found.items()}
     pod = PodView(
         namespace,
         name,
@@ -45,7 +46,7 @@ def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
         virtual_machine.node,
         PodState.READY,
         machine=virtual_machine,
-        names=thick_names(virtual_machine),
+        names=interface_names(virtual_machine, found),
     )
     ports = _port_states(agent, virtual_machine.interfaces, plugged)
     lines = [*_head(pod), *_details(pod, plugged, ports)]

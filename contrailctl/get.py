@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
-from contrail_config.objects import Event, Refusal, VirtualMachine, VirtualMachineInterface, interface_name
+from contrail_config.objects import Event, Refusal, VirtualMachine, VirtualMachineInterface
 from contrailctl.age import format_age
-from contrailctl.agent import AgentApi, Port
+from contrailctl.agent import AgentApi, Port, interface_names
 from contrailctl.datapath import INDEX_0, NodeNetwork
 from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
-from manager.api.types import InterfaceView, NetworkView, PodView, interface_views, thick_names
+from manager.api.types import InterfaceView, NetworkView, PodView, interface_views
 
 
 class PortView(msgspec.Struct, frozen=True):
-    """A plugged interface of a pod; `name` is its name in the sandbox in thick mode."""
+    """A plugged interface of a pod; `name` is its name in the sandbox."""
 
     namespace: str
     pod: str
@@ -56,12 +56,13 @@ def get_ports(agent: AgentApi, arguments: argparse.Namespace) -> Output:
     """Lists a pod's plugged interfaces and the devices at their host ends, from its node's agent."""
     virtual_machine = _virtual_machine(agent, arguments)
     plugged = agent.plugged(virtual_machine)
+    names = interface_names(virtual_machine, plugged)
     views = [
         PortView(
             virtual_machine.namespace,
             virtual_machine.pod,
             index,
-            interface_name(index, interface.interface),
+            names[index],
             plugged[interface.uuid],
         )
         for index, interface in enumerate(virtual_machine.interfaces)
@@ -102,7 +103,7 @@ def _virtual_machine(agent: AgentApi, arguments: argparse.Namespace) -> VirtualM
 
 def _interfaces_of(agent: AgentApi, arguments: argparse.Namespace) -> list[InterfaceView]:
     virtual_machine = _virtual_machine(agent, arguments)
-    return interface_views(virtual_machine, thick_names(virtual_machine))
+    return interface_views(virtual_machine, interface_names(virtual_machine, agent.plugged(virtual_machine)))
 
 
 def _list_output(

@@ -47,6 +47,7 @@ async def test_the_sample_is_answered_key_by_key_in_upstreams_order(
         (item,) = await answer.json()
     assert re.fullmatch(r"\d{6}:\d\d:\d\d\.\d{6}", item.pop("time"))
     assert item.pop("author") == "contrail-agent"
+    assert item.popitem() == ("vm-ifname", "eth0")  # a key of this agent only, after all others
     assert list(item.items()) == list(UPSTREAM_SAMPLE.items())
 
 

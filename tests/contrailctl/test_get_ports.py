@@ -59,6 +59,33 @@ async def test_the_node_agent_returns_devices_and_addresses(contrailctl: Run, tm
     ]
 
 
+@pytest.mark.parametrize(
+    "command", [("get", "ports", "-n", "default", "web"), ("get", "interfaces", "-n", "default", "web")]
+)
+async def test_interfaces_have_the_names_that_the_meta_plugin_chose(
+    contrailctl: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    machine = make_virtual_machine("web")
+    names = [f"net{7 - index}" for index in range(len(machine.interfaces))]
+    store = await SqliteStore.open(tmp_path / "store.db")
+    try:
+        await store.put_virtual_machine(machine)
+        async with serve_agent(store, tmp_path) as agent:
+            async with agent.tcp.get(f"/vm-cfg/{machine.name}", params={"wait": "5"}) as answer:
+                assert answer.status == 200
+            ports = [port | {"vm-ifname": name} for port, name in zip(_ports(machine), names, strict=True)]
+            async with agent.tcp.post("/vm", json=ports) as answer:
+                assert answer.status == 200
+            url = f"http://{agent.address}"
+            ended = await contrailctl("--agent", url, *command)
+            described = await contrailctl("--agent", url, "describe", "pod", "default/web")
+    finally:
+        await store.close()
+    header, *rows = _rows(ended.out)
+    assert [row[header.index("NAME")] for row in rows] == names
+    assert all(f"  {name}:\n" in described.out for name in names)
+
+
 def _vrouter_agent_routes(*plugged: str) -> list[web.RouteDef]:
     """A Contrail vrouter agent's routes of one pod: no addresses in `/vm-cfg`, items sorted by uuid."""
 
