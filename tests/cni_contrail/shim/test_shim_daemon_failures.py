@@ -285,9 +285,9 @@ class TestInvalidResponse:
 
 class TestSocketPathOfAnyBytes:
     @pytest.mark.parametrize("name", [b'a"b', b"a\\", b"a\nb\x01", b"\xff\xfe", "é".encode(), b"\x7f", b"%s%n"])
-    def test_the_error_is_json(self, shim: Shim, name: bytes) -> None:
-        path = os.fsencode(Path(shim.socket_path).parent) + b"/" + name
-        outcome = shim.run({b"CNI_COMMAND": b"ADD", b"CONTRAIL_CNI_SOCKET": path})
+    def test_the_error_is_json(self, sanitized: Shim, name: bytes) -> None:
+        path = os.fsencode(Path(sanitized.socket_path).parent) + b"/" + name
+        outcome = sanitized.run({b"CNI_COMMAND": b"ADD", b"CONTRAIL_CNI_SOCKET": path})
         details = json.loads(outcome.stdout.decode("ascii"))["details"]
         shown = "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in path)
         assert details == shown
