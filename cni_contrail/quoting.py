@@ -1,6 +1,5 @@
 """Values in error messages: quoted as JSON, and cut, since a network configuration of a tenant may be 1 MiB long."""
 
-import json
 from collections.abc import Sequence
 
 MAX_QUOTED = 200
@@ -14,6 +13,8 @@ _CUT = "..."
 
 def quoted(value: object) -> str:
     """Returns a value as JSON, cut to 200 characters."""
+    import json  # slow to import, and modules of links only cut
+
     return cut(json.dumps(value, default=str))  # `default`: a YAML file may hold dates
 
 
