@@ -1,7 +1,6 @@
 """Atomic writes of small files that only root can read, and file access with errors as `PluginError`."""
 
 import contextlib
-import errno
 import os
 import time
 
@@ -12,7 +11,6 @@ _MAX_NAME = 128
 _DIGEST = 65  # characters, with the dot before it
 _PART = ".part"
 _CREATE_ATTEMPTS = 16
-_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)  # the last one: names of pods may be longer than of files
 
 
 def write_atomically(path: str, data: bytes) -> None:
@@ -117,9 +115,9 @@ def list_names(directory: str) -> list[str]:
     """Returns the names in a directory, sorted; empty if it does not exist; raises `PluginError` with code 5."""
     try:
         return sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
     except OSError as error:
-        if error.errno in _ABSENT:
-            return []
         raise PluginError(Code.IO_FAILURE, f"{cut(directory)}: cannot read: {error.strerror}") from error
 
 

@@ -27,6 +27,8 @@ from cni_contrail.state.lock import locked_directory
 
 _LOCK_TIMEOUT = 3.0  # seconds; the lock is held only briefly
 
+_MAX_NAME = 255  # characters, which are ASCII, of a file name
+
 
 class PortFile(NamedTuple):
     """One file: its path and those of its values that are strings."""
@@ -48,6 +50,8 @@ class PortFiles:
 
     def all(self) -> list[PortFile]:
         """Returns all files of ports that a plugin wrote; other files are ignored."""
+        if len(os.path.basename(self.directory)) > _MAX_NAME:
+            return []  # names of pods may be longer than those of directories
         paths = [os.path.join(self.directory, name) for name in list_names(self.directory)]
         return [PortFile(path, port) for path in paths if (port := _read_port(path)) is not None]
 
