@@ -80,7 +80,7 @@ class _RoutedJudge:
         port = self.ports.get(change.name)
         if port is None or change.is_bridge_port:
             return False
-        return parse_settings(change.body) != desired_settings(ipv6=has_ipv6(port))
+        return parse_settings(change.body) != desired_settings(ipv6=has_ipv6(port), group=port.network)
 
 
 def drifted_uplinks(
