@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from contrail_config.reserved_macs import reserved_for
 from manager.parsing.addresses import Address, parse_address, parse_unicast, split_cidr
 from manager.parsing.errors import BadValueError
 from manager.parsing.json_text import json_list, json_object
@@ -58,16 +59,17 @@ def parse_selection(element: Any, *, namespace: str) -> NetworkSelection:
     arguments = _parse(fields, "cni-args", json_object)
     problems: list[str] = []
     ips = _requested(fields, arguments or {}, "ips", _requested_addresses, problems) or ()
+    mac = _requested(fields, arguments or {}, "mac", parse_mac, problems)
     return NetworkSelection(
         namespace=namespace_of_nad or namespace,
         name=name,
         # Multus still accepts the deprecated key interfaceRequest.
         interface=_parse(fields, "interface", interface_name) or _parse(fields, "interfaceRequest", interface_name),
-        mac=_requested(fields, arguments or {}, "mac", parse_mac, problems),
+        mac=mac,
         ips=tuple(str(address) for address in ips),
         default_route=_parse(fields, "default-route", _gateways),
         cni_args=arguments,
-        unsupported=(*problems, *_unsupported_keys(fields), *_unsupported_ips(ips)),
+        unsupported=(*problems, *_unsupported_keys(fields), *_unsupported_ips(ips), *_reserved_mac(fields, mac)),
     )
 
 
@@ -154,3 +156,9 @@ def _unsupported_ips(ips: Sequence[Address]) -> list[str]:
         for family in (4, 6)
         if len(of_family := [str(address) for address in ips if address.version == family]) > 1
     ]
+
+
+def _reserved_mac(fields: Mapping[str, Any], mac: str | None) -> list[str]:
+    owner = None if mac is None else reserved_for(mac)
+    key = "mac" if "mac" in fields else "cni-args.mac"
+    return [] if owner is None else [f"{key}: {quoted(mac)} is reserved for {owner}: use another MAC address"]

@@ -113,5 +113,15 @@ def test_an_unsupported_feature_of_a_contrail_network_is_rejected() -> None:
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 
+def test_a_reserved_mac_in_a_contrail_network_is_rejected_with_element_value_and_reason() -> None:
+    pod = make_pod(networks=json.dumps([{"name": "net-a", "mac": "00:00:5e:00:01:00"}]))
+    with pytest.raises(PodRefusedError) as caught:
+        resolve(pod, NAD_A)
+    assert caught.value.reason is Reason.ANNOTATION_INVALID
+    problem = "mac: '00:00:5e:00:01:00' is reserved for gateways: use another MAC address"
+    assert str(caught.value).startswith("k8s.v1.cni.cncf.io/networks, ")
+    assert str(caught.value).endswith(f"/net-a: {problem}")
+
+
 def test_a_static_pod_keeps_its_config_hash() -> None:
     assert build(make_pod(config_hash="cafe")).config_hash == "cafe"

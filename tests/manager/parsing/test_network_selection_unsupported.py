@@ -1,6 +1,7 @@
 """An unsupported feature is rejected (multi-network standard v1.3), not silently ignored."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -41,6 +42,28 @@ def test_more_than_one_address_per_family_is_rejected() -> None:
     text = annotation({"name": "net-a", "ips": ["10.1.1.5", "fd00::5", "10.1.1.6"]})
     with pytest.raises(AnnotationError, match=r"ips: more than one IPv4 address \(10.1.1.5, 10.1.1.6\)"):
         parse_networks(text, namespace="shop")
+
+
+@pytest.mark.parametrize(
+    ("mac", "reason"),
+    [
+        ("00-00-5E-00-01-00", "'00:00:5e:00:01:00' is reserved for gateways"),
+        ("0e00.c000.0202", "'0e:00:c0:00:02:02' is reserved for nodes"),
+    ],
+)
+def test_a_mac_that_gateways_or_nodes_have_is_rejected_with_the_reason(mac: str, reason: str) -> None:
+    problem = f"mac: {reason}: use another MAC address"
+    with pytest.raises(AnnotationError, match=rf"element 1: {re.escape(problem)}$"):
+        parse_networks(annotation({"name": "net-a", "mac": mac}), namespace="shop")
+    with pytest.raises(AnnotationError, match=rf"element 1: cni-args.{re.escape(problem)}$"):
+        parse_networks(annotation({"name": "net-a", "cni-args": {"mac": mac}}), namespace="shop")
+
+
+def test_another_plugins_network_may_have_a_mac_that_is_reserved_in_ours() -> None:
+    (selection,) = parse_networks(
+        annotation({"name": "net-a", "mac": "0e:00:00:00:00:01"}), namespace="shop", defer_unsupported=True
+    )
+    assert selection.unsupported == ("mac: '0e:00:00:00:00:01' is reserved for nodes: use another MAC address",)
 
 
 def test_unsupported_features_can_be_returned_to_the_caller() -> None:
