@@ -3,8 +3,8 @@
 A network exists as soon as a virtual machine of this node has an interface in it, so that it is programmed before ADD
 asks; a port exists once it is plugged. Interfaces without a VNI are not connected. Networks are identified on the node
 by their VNI alone; two networks with one VNI are both left out, since programming them would connect them. So are
-interfaces and other nodes whose VNI is not that of the network in this node's slice. Of index 0 those networks are left
-out that `index_0` refuses.
+interfaces and other nodes whose VNI is not that of the network in this node's slice, and ports with a reserved MAC. Of
+index 0 those networks are left out that `index_0` refuses.
 """
 
 from collections import defaultdict
@@ -16,7 +16,14 @@ import msgspec
 from agent_api.datapath.fabric import Fabric, RemoteAddress, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
 from agent_api.datapath.index_0 import interface_problem, isolated_network, refused_index_0, subnets_of
 from agent_api.datapath.number_refusals import node_refusals, number_refusal
-from agent_api.datapath.refusals import FABRIC_SUBNETS, NetworkName, with_equal_vni, without_vni
+from agent_api.datapath.refusals import (
+    FABRIC_SUBNETS,
+    NetworkName,
+    with_equal_vni,
+    with_reserved_mac,
+    with_reserved_macs,
+    without_vni,
+)
 from contrail_config.objects import (
     ForwardingMode,
     FqName,
@@ -203,7 +210,8 @@ def desired_state(
         state = _across_nodes(state, uuids, spanning, fabric)
     only = {vni: next(iter(found.values())) for vni, found in names.items() if len(found) == 1}
     others = node_refusals((attached[0].interface for attached in networks.values()), fabric)
-    return Computation(state, only, (*{**problems, **refused}.values(), *disagreeing.values(), *others))
+    of_networks = {**with_reserved_macs(virtual_machines), **problems, **refused}
+    return Computation(state, only, (*of_networks.values(), *disagreeing.values(), *others))
 
 
 def _sharing(vni: int, networks: Mapping[str, FqName]) -> dict[str, Refusal]:
@@ -298,7 +306,11 @@ def _subnets(interface: VirtualMachineInterface) -> list[str]:
 
 def _network(vni: int, attached: list[_Attached]) -> DesiredNetwork:
     interfaces = [each.interface for each in attached]
-    ports = (_port(each.interface, each.link) for each in attached if each.link is not None)
+    ports = (
+        _port(each.interface, each.link)
+        for each in attached
+        if each.link is not None and with_reserved_mac(each.interface) is None
+    )
     mtu, largest_mtu = min(each.mtu for each in interfaces), max(each.mtu for each in interfaces)
     return DesiredNetwork(
         vni=vni,

@@ -14,6 +14,7 @@ import msgspec
 
 from agent_api.datapath.slice_index import SliceIndex
 from contrail_config.objects import NetworkSlice
+from contrail_config.reserved_macs import reserved_for
 
 DEFAULT_PORT = 4789
 """UDP port of VXLAN, assigned by IANA."""
@@ -123,11 +124,15 @@ class Fabric:
         return {node: item.vni for node, item in slices if node != self._node and item.vni != vni}
 
     def endpoints(self, network_uuid: str, vni: int, tunnel: Tunnel) -> tuple[RemoteEndpoint, ...]:
-        """Returns the endpoints of a network on other nodes. One MAC is that of the first node by name."""
+        """Returns the endpoints of a network on other nodes. One MAC is that of the first node by name.
+
+        Those with reserved MACs are left out: the agent of their node refuses them.
+        """
         found = dict[str, RemoteEndpoint]()
         for item, address in self._remote(network_uuid, vni, tunnel):
             for each in item.endpoints:
-                found.setdefault(each.mac, RemoteEndpoint(each.mac, each.addresses, address))
+                if reserved_for(each.mac) is None:
+                    found.setdefault(each.mac, RemoteEndpoint(each.mac, each.addresses, address))
         return tuple(found.values())
 
     def blocks(self, network_uuid: str, vni: int, tunnel: Tunnel) -> tuple[RemoteBlock, ...]:

@@ -21,7 +21,7 @@ from agent_api.datapath.kind import Datapath
 from agent_api.datapath.lost_devices import has_lost_device
 from agent_api.datapath.metrics import DatapathMetrics
 from agent_api.datapath.number_refusals import number_refusal
-from agent_api.datapath.refusals import name_of, reported_refusals, without_vni
+from agent_api.datapath.refusals import name_of, reported_refusals, with_reserved_mac, without_vni
 from agent_api.datapath.report import DatapathReport
 from agent_api.datapath.reports import MAX_AGE, DatapathReports
 from agent_api.datapath.slice_index import SliceIndex
@@ -277,6 +277,8 @@ class LinuxDatapath:
             return without_vni(name_of(interface))
         if index > 0 and (disagreement := number_refusal(interface, self._fabric)) is not None:
             return disagreement
+        if index and (reserved := with_reserved_mac(interface)):
+            return reserved
         if not is_cluster and self._virtual_machines.vnis.are_several(interface.vni):
             return next((each for each in self._compute().refused if _is_about(each, interface)), None)
         if index == 0 and interface.pod_network is None:

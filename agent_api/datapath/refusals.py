@@ -1,16 +1,17 @@
-"""Refusals: networks that this node does not connect, and subnets to which it has no route, with the reasons. Pure.
+"""Refusals: networks or interfaces that this node does not connect, and subnets without a route. Pure.
 
 They are consequences of what tenants and operators have configured, not failures of the node: they do not make it
 unready. They are shown with the datapath's status, counted, and reported to the cluster, where the manager writes an
 event about the network.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent_api.datapath.report import RefusedRoute
-from contrail_config.objects import FqName, Refusal, VirtualMachineInterface
+from contrail_config.objects import FqName, Refusal, VirtualMachine, VirtualMachineInterface
+from contrail_config.reserved_macs import reserved_for
 
 FABRIC_SUBNETS = ("10.64.0.0/12",)
 """Default of the networks (CIDRs) in which subnets of tenants may get a route on the node: Contrail's default for its
@@ -31,6 +32,7 @@ class RefusalReason(StrEnum):
     NO_VNI = "no-vni"
     OTHER_VNI = "other-vni"
     NO_GATEWAY = "no-gateway"
+    RESERVED_MAC = "reserved-mac"
 
 
 class NetworkName(NamedTuple):
@@ -80,6 +82,26 @@ def with_nodes_of_other_vni(network: NetworkName, nodes: Mapping[str, int]) -> R
     more = f" and {len(nodes) - _MAX_NAMED} more" if len(nodes) > _MAX_NAMED else ""
     problem = f"not connected with nodes that do not have it with VNI {network.vni}: {others}{more}"
     return Refusal(network.fq_name, network.vni, RefusalReason.OTHER_VNI, f"network {network.text}: {problem}")
+
+
+def with_reserved_mac(interface: VirtualMachineInterface) -> Refusal | None:
+    """Returns the refusal of an interface whose MAC gateways or nodes have in its network; None if it may have it."""
+    owner = reserved_for(interface.mac)
+    if owner is None:
+        return None
+    network = name_of(interface)
+    reason = f"interface with MAC {interface.mac} is not connected: the MAC is reserved for {owner}"
+    return Refusal(network.fq_name, network.vni, RefusalReason.RESERVED_MAC, f"network {network.text}: {reason}")
+
+
+def with_reserved_macs(virtual_machines: Iterable[VirtualMachine]) -> dict[str, Refusal]:
+    """Returns the refusal of one interface for each network that has such, by uuid; index 0 is routed by address."""
+    return {
+        interface.network_uuid: refusal
+        for virtual_machine in virtual_machines
+        for interface in virtual_machine.interfaces[1:]
+        if (refusal := with_reserved_mac(interface))
+    }
 
 
 def index_0_subnet(network: NetworkName, subnet: str, reason: RefusalReason, why: str) -> Refusal:

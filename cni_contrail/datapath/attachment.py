@@ -19,6 +19,7 @@ from cni_contrail.datapath.missing_modules import explained, open_filters
 from cni_contrail.datapath.namespaces import Namespaces, name_of
 from cni_contrail.datapath.network_lock import acquire, locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
+from cni_contrail.datapath.reserved_macs import mac_problem
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.exchange import RouteSocket
@@ -48,7 +49,13 @@ def held_networks(
 
 
 def connect_ports(netns: int, ports: Sequence[LocalPort]) -> None:
-    """Lets frames pass from and to ports that exist in the network's namespace. Idempotent. Raises LinkError."""
+    """Lets frames pass from and to ports that exist in the network's namespace. Idempotent.
+
+    Raises LinkError, also for a port with a reserved MAC: none of the ports is connected then.
+    """
+    for port in ports:
+        if problem := mac_problem(port.mac):
+            raise LinkError(f"port {port.link}: {problem}")
     with InNetns(netns):
         kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:

@@ -40,7 +40,7 @@ _IFLA_BR_NF_CALL = (36, 37, 38)  # IPTABLES, IP6TABLES, ARPTABLES
 _NDA_DST, _NDA_LLADDR, _NDA_MASTER = 1, 2, 9
 _ENTRY = frozenset((_NDA_DST, _NDA_LLADDR, _NDA_MASTER))
 _NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80
-_NTF_MASTER = 0x04
+_NTF_SELF, _NTF_MASTER = 0x02, 0x04
 _OFF = b"\0"
 
 _BRIDGE_KIND = nested(
@@ -104,6 +104,17 @@ def set_forwarding(mac: str, port: LinkRef) -> NetlinkRequest:
     )
 
 
+def set_gateway_forwarding() -> NetlinkRequest:
+    """Requests that frames to the gateways' MAC go to the bridge itself, which the kernel sees to when it is made."""
+    body = _NEIGHBOUR.pack(_AF_BRIDGE, BRIDGE.ifindex, _NUD_PERMANENT, _NTF_SELF, 0)
+    return NetlinkRequest(
+        _RTM_NEWNEIGH,
+        CREATE | _REPLACE,
+        body + attribute(_NDA_LLADDR, packed_mac(GATEWAY_MAC)),
+        f"forward frames for {GATEWAY_MAC} to {BRIDGE.name}",
+    )
+
+
 def remove_forwarding(mac: str, port: LinkRef) -> NetlinkRequest:
     """Requests to remove a forwarding entry."""
     body = _NEIGHBOUR.pack(_AF_BRIDGE, port.ifindex, 0, _NTF_MASTER, 0)
@@ -138,14 +149,18 @@ def dump_neighbours() -> NetlinkRequest:
 
 
 def parse_neighbour(body: bytes) -> Neighbour | None:
-    """Parses one answer; returns None for what is not an entry of ours: learned, local or not permanent."""
+    """Parses one answer; returns None for what is not an entry of ours: learned, not permanent, or of a link's own MAC.
+
+    That of the bridge is ours if it is the gateways'.
+    """
     family, index, state, _, _ = _NEIGHBOUR.unpack_from(body)
     # A MAC, and what it is found with: the rest of an entry is not read, as there are tens of thousands.
     values = first_attributes(body, _NEIGHBOUR.size, _ENTRY, 2)
     mac = values.get(_NDA_LLADDR, b"").hex(":")
     if family == _AF_BRIDGE:
         if _NDA_MASTER in values:
-            return Neighbour(index, mac, None) if state == _NUD_NOARP else None
+            is_gateway = (state, index, mac) == (_NUD_PERMANENT, BRIDGE.ifindex, GATEWAY_MAC)
+            return Neighbour(index, mac, None) if state == _NUD_NOARP or is_gateway else None
         return Neighbour(index, mac, None, _text(values[_NDA_DST])) if _NDA_DST in values else None
     if family not in (socket.AF_INET, socket.AF_INET6) or state != _NUD_PERMANENT or index != BRIDGE.ifindex:
         return None

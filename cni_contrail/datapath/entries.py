@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import socket
 
-from cni_contrail.datapath.desired import LocalPort, Network
+from cni_contrail.datapath.desired import GATEWAY_MAC, LocalPort, Network
+from cni_contrail.datapath.reserved_macs import mac_problem
+from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.links import packed_mac
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
@@ -34,6 +36,7 @@ class Behind(NamedTuple):
 class Entries(NamedTuple):
     """Addresses of the bridge; per MAC its port (`forwarding`); per address its MAC (`neighbours`); filter elements.
 
+    The gateways' MAC is forwarded to the bridge itself.
     Of what is on other nodes also the node per MAC behind a tunnel (`destinations`), and the gateway per CIDR. `routes`
     also has the addresses of this node's ports that are in CIDRs of others: they are `ON_LINK`.
     """
@@ -49,12 +52,13 @@ class Entries(NamedTuple):
 def entries_of(network: Network, links: frozenset[str]) -> Entries:
     """Returns the entries of a network whose ports exist as `links`; a port without a link has none yet.
 
+    One with a reserved MAC has none at all.
     `remote_entries` adds those of what is on other nodes.
     """
-    ports = [port for port in network.ports if port.link in links]
+    ports = [port for port in network.ports if port.link in links and mac_problem(port.mac) is None]
     return Entries(
         gateways=frozenset(Address(each.address, each.prefix_length) for each in network.gateways),
-        forwarding={port.mac: port.link for port in ports},
+        forwarding={GATEWAY_MAC: BRIDGE.name, **{port.mac: port.link for port in ports}},
         neighbours={address: port.mac for port in ports for address in port.addresses},
         sources=frozenset(source for port in ports for source in sources_of(port)),
         destinations={},

@@ -28,6 +28,7 @@ from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.nftables_tables import remove_tables
 from cni_contrail.datapath.plan import Plan, plan
 from cni_contrail.datapath.remote_entries import held_by, no_address_for, with_remotes
+from cni_contrail.datapath.reserved_macs import refused_macs
 from cni_contrail.datapath.too_large import count_too_large
 from cni_contrail.datapath.tunnel_messages import Tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
@@ -115,7 +116,7 @@ def reconcile_network(
         drops=state.drops._replace(mtu=too_large),
         removed_tables=tuple(map(str, removed)),
         uplink=state.indexes.get(UPLINK),
-        problem="; ".join(each for each in (foreign, unreachable) if each) or None,
+        problem="; ".join(each for each in (foreign, refused_macs(network), unreachable) if each) or None,
         has_tunnels=problem is None,
         has_stale=not removes_remotes and _has_stale(state, desired, wanted),
         generation=generation,

@@ -52,7 +52,9 @@ def _forwarding_requests(difference: Plan, refs: Mapping[str, LinkRef]) -> Itera
         bridged = difference.set_forwarding.get(mac) == link  # one message for both tables
         yield tunnel_messages.set_destination(mac, refs[link], node, bridged=bridged)
     for mac, link in difference.set_forwarding.items():
-        if Behind(link, mac) not in difference.set_destinations:
+        if link == BRIDGE.name:
+            yield bridge.set_gateway_forwarding()
+        elif Behind(link, mac) not in difference.set_destinations:
             yield bridge.set_forwarding(mac, refs[link])
 
 

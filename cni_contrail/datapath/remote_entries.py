@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from cni_contrail.addresses import FULL_LENGTH, family_of, network_of
 from cni_contrail.datapath.desired import Network, RemoteEndpoint, Underlay
 from cni_contrail.datapath.entries import ON_LINK, Behind, Entries
+from cni_contrail.datapath.reserved_macs import mac_problem
 from cni_contrail.datapath.tunnel_names import bridged_tunnel, node_gateway, node_mac
 from cni_contrail.link.named_tuple import NamedTuple
 
@@ -36,7 +37,7 @@ def held_by(unknown: frozenset[str], found: Entries) -> Held:
 def with_remotes(local: Entries, network: Network, underlay: Underlay, held: Held) -> Entries:
     """Returns the entries with those of all remote endpoints and blocks that this node has an address to reach.
 
-    What is held stays where it is.
+    What is held stays where it is. An endpoint with a reserved MAC has none.
     """
     forwarding: dict[str, str] = {}
     neighbours: dict[str, str] = {}
@@ -82,7 +83,7 @@ def _routes_within(blocks: Collection[str], addresses: Iterable[str]) -> dict[st
 
 def _reachable(remotes: tuple[RemoteEndpoint, ...], underlay: Underlay) -> Iterator[RemoteEndpoint]:
     families = {":" in address for address in underlay.addresses}
-    return (each for each in remotes if (":" in each.tunnel) in families)
+    return (each for each in remotes if (":" in each.tunnel) in families and mac_problem(each.mac) is None)
 
 
 def _nodes(network: Network, underlay: Underlay) -> Iterator[RemoteEndpoint]:

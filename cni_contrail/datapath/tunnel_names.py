@@ -9,6 +9,7 @@ import hashlib
 import socket
 
 from cni_contrail.datapath.entries import link_local_address
+from cni_contrail.datapath.reserved_macs import NODE_MAC_PREFIX
 from cni_contrail.link.addresses import packed
 
 BRIDGED = ("vx0", "vx6")
@@ -16,9 +17,6 @@ BRIDGED = ("vx0", "vx6")
 
 ROUTED_PREFIX = "contrail."
 """Beginning of the names of index 0's tunnels, in the node's namespace."""
-
-_PREFIX = b"\x0e"
-"""First byte of MACs of nodes: locally administered, and not that of pods, which is 02."""
 
 
 def bridged_tunnel(node: str) -> str:
@@ -35,7 +33,7 @@ def node_mac(node: str) -> str:
     """Returns the MAC of the node that has this tunnel address: that of IPv4 is in it, of IPv6 a digest."""
     family, address = packed(node)
     unique = b"\0" + address if family == socket.AF_INET else hashlib.blake2b(address, digest_size=5).digest()
-    return (_PREFIX + unique).hex(":")
+    return NODE_MAC_PREFIX + unique.hex(":")
 
 
 def node_gateway(node: str) -> str:

@@ -34,8 +34,19 @@ def network_drift(network: Network, underlay: Underlay, changes: Sequence[Kernel
     """Returns what of a network may differ after these changes in its namespace."""
     gone = gone_links(changes)
     judge = _Judge(network, underlay, gone)
-    objects = frozenset(kind for change in without_intermediate(changes) if (kind := judge.kind_of(change)))
+    remaining = _with_last_of_gateway(without_intermediate(changes))
+    objects = frozenset(kind for change in remaining if (kind := judge.kind_of(change)))
     return PossibleDrift(objects, programs_of(changes), frozenset(gone.values()) & judge.macs.keys())
+
+
+def _with_last_of_gateway(changes: Sequence[KernelChange]) -> list[KernelChange]:
+    """Returns the changes with only the last one of the gateways' entry: a new bridge gets its own entry twice."""
+    last = next((each for each in reversed(changes) if _is_of_gateway(each)), None)
+    return [each for each in changes if each is last or not _is_of_gateway(each)]
+
+
+def _is_of_gateway(change: KernelChange) -> bool:
+    return isinstance(change, ForwardingChanged) and change.mac == GATEWAY_MAC
 
 
 class _Judge:
@@ -97,11 +108,17 @@ class _Judge:
 
     def _kind_of_entry(self, change: NeighbourChanged | ForwardingChanged) -> str:
         if isinstance(change, ForwardingChanged):
-            # One that was set for a pod of another node is usually ours.
-            ours = self._entries.forwarding if change.is_gone else self.macs.values()
-            return "forwarding entry" if change.mac in ours and change.ifindex not in self._gone else ""
+            is_ours = self._is_forwarding_of_ours(change) and change.ifindex not in self._gone
+            return "forwarding entry" if is_ours else ""
         is_right = self._entries.neighbours.get(change.address, change.mac) == change.mac
         return "" if is_right or change.ifindex != BRIDGE.ifindex else "neighbour"
+
+    def _is_forwarding_of_ours(self, change: ForwardingChanged) -> bool:
+        if change.is_gone:
+            return change.mac in self._entries.forwarding
+        if change.mac == GATEWAY_MAC:
+            return change.ifindex != BRIDGE.ifindex
+        return change.mac in self.macs.values()  # one that was set for a pod of another node is usually ours
 
     def _kind_of_address(self, change: AddressGone) -> str:
         if change.ifindex != BRIDGE.ifindex:  # ports have no addresses

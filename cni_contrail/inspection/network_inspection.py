@@ -15,6 +15,7 @@ from cni_contrail.datapath.missing_modules import open_filters
 from cni_contrail.datapath.network_state import NetworkState, read_network
 from cni_contrail.datapath.plan import Plan, plan
 from cni_contrail.datapath.remote_entries import held_by, with_remotes
+from cni_contrail.datapath.reserved_macs import mac_problem
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnels import tunnels_of
 from cni_contrail.inspection.difference import MISSING, WRONG, Difference, changed, missing, stale
@@ -53,6 +54,8 @@ def _differences(network: Network, underlay: Underlay, state: NetworkState) -> I
     for port in network.ports:
         if port.link not in state.indexes:
             yield Difference(vni, MISSING, f"host end {port.link}")
+        elif problem := mac_problem(port.mac):
+            yield Difference(vni, WRONG, f"host end {port.link}", problem)
         elif port.link in state.other_links:
             yield Difference(vni, WRONG, f"host end {port.link}", "down, or not a port of the bridge as it should be")
         elif port.link in state.blocked:

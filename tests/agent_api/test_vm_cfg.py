@@ -155,6 +155,20 @@ async def test_with_a_linux_datapath_items_end_with_the_place_of_the_host_end(
     ]
 
 
+async def test_an_interface_with_a_reserved_mac_is_refused_and_the_others_are_not(
+    store: SqliteStore, start_agent: StartAgent
+) -> None:
+    served = await start_agent(datapath=Datapath.LINUX)
+    first, second, _ = networked_virtual_machine().interfaces
+    reserved = msgspec.structs.replace(second, mac="0e:00:c0:00:02:02")
+    machine = make_virtual_machine(uid=SAMPLE_VM, interfaces=(first, reserved))
+    index_0, index_1 = await vm_cfg_of(store, served, machine)
+    assert index_0["routed"]
+    assert index_1["refused"].endswith(
+        "interface with MAC 0e:00:c0:00:02:02 is not connected: the MAC is reserved for nodes"
+    )
+
+
 async def test_a_routed_network_names_the_gateways_of_its_subnets(store: SqliteStore, start_agent: StartAgent) -> None:
     served = await start_agent(datapath=Datapath.LINUX)
     address = InterfaceAddress("10.1.0.5", 24, gateway="10.1.0.66", subnet_gateway="10.1.0.1")

@@ -211,11 +211,14 @@ class Cluster:
         self.routed_pods.append(pod)
         return pod
 
-    def add_pod(self, node: FabricNode, vni: int, number: int, name: str = "") -> FabricPod:
-        """Creates a pod whose MAC and addresses end in the number, on a node that has the network already, or not."""
+    def add_pod(self, node: FabricNode, vni: int, number: int, name: str = "", mac: str = "") -> FabricPod:
+        """Creates a pod whose MAC and addresses end in the number, on a node that has the network already, or not.
+
+        `mac` is another one.
+        """
         node.reconcile([self.network(node, vni)], None)
         link = name or f"tap{number}"
-        port = LocalPort(link, f"02:00:00:00:00:{number:02x}", (f"10.7.0.{number}", f"fd07::{number:x}"))
+        port = LocalPort(link, mac or f"02:00:00:00:00:{number:02x}", (f"10.7.0.{number}", f"fd07::{number:x}"))
         pod = FabricPod(Netns("pod"), node, vni, port)
         self._stack.callback(pod.namespace.delete)
         node.networks.run(

@@ -25,6 +25,7 @@ from contrail_config.objects import (
     VirtualMachineInterface,
     network_uuid,
 )
+from contrail_config.reserved_macs import GATEWAY_MAC
 from tests.support.virtual_machines import make_virtual_machine
 
 FABRIC_SUBNETS = ("10.1.0.0/16", "fd00::/56")
@@ -121,6 +122,25 @@ def test_an_interface_without_vni_is_not_connected() -> None:
     computation = computed(make_pod(interface_in(BLUE, 7, vni=0)), plugged={"blue-7": "tap7"})
     assert computation.state.networks == ()
     assert refusals(computation) == ["network default-domain:k8s-shop:blue: not connected: it has no VNI yet"]
+
+
+@pytest.mark.parametrize(("mac", "owner"), [(GATEWAY_MAC, "gateways"), ("0e:00:c0:00:02:02", "nodes")])
+def test_an_interface_with_a_reserved_mac_is_not_connected_but_the_others_of_its_network_are(
+    mac: str, owner: str
+) -> None:
+    pods = [make_pod(interface_in(BLUE, 7, mac=mac)), make_pod(interface_in(BLUE, 8))]
+    computation = computed(*pods, plugged={"blue-7": "tap7", "blue-8": "tap8"})
+    assert [port.link for port in only_network(computation).ports] == ["tap8"]
+    (refusal,) = computation.refused
+    assert refusal.reason == "reserved-mac"
+    reason = f"interface with MAC {mac} is not connected: the MAC is reserved for {owner}"
+    assert refusal.message == f"network default-domain:k8s-shop:blue: {reason}"
+
+
+def test_an_interface_with_a_reserved_mac_does_not_take_index_0_from_other_pods() -> None:
+    routed = at_index_0(BLUE, 8, vni=5)
+    pods = [make_pod(interface_in(BLUE, 7, mac=GATEWAY_MAC)), routed]
+    assert [port.link for port in computed(*pods, plugged={"blue-8": "tap8"}).state.routed] == ["tap8"]
 
 
 def test_index_0_is_routed_once_it_is_plugged() -> None:

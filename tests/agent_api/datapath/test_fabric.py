@@ -5,6 +5,7 @@ import msgspec
 from agent_api.datapath.fabric import Fabric, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
 from agent_api.datapath.slice_index import SliceIndex
 from contrail_config.objects import Endpoint, ForwardingMode, NetworkSlice
+from contrail_config.reserved_macs import GATEWAY_MAC
 
 BLUE, NAME = "b1a5e000-0000-4000-8000-000000000001", ("default-domain", "k8s-shop", "blue")
 
@@ -43,6 +44,13 @@ def test_endpoints_of_other_nodes_have_the_address_of_their_node() -> None:
     assert found.tunnel is not None
     expected = (RemoteEndpoint("02:00:00:00:00:02", ("10.1.0.3", "fd00::3"), "192.0.2.2"),)
     assert found.endpoints(BLUE, 7, found.tunnel) == expected
+
+
+def test_an_endpoint_with_a_reserved_mac_is_left_out() -> None:
+    endpoints = [Endpoint(mac, ("10.1.0.3",)) for mac in (GATEWAY_MAC, "0e:00:c0:00:02:02", "02:00:00:00:00:02")]
+    found = fabric(make_slice("self", "192.0.2.1"), make_slice("other", "192.0.2.2", endpoints=tuple(endpoints)))
+    assert found.tunnel is not None
+    assert [each.mac for each in found.endpoints(BLUE, 7, found.tunnel)] == ["02:00:00:00:00:02"]
 
 
 def test_both_sides_choose_the_same_family() -> None:

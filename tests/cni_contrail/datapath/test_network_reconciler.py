@@ -7,7 +7,7 @@ import pytest
 
 from cni_contrail.datapath import filter_rules
 from cni_contrail.datapath import nftables_messages as nft
-from cni_contrail.datapath.desired import LocalPort, Network
+from cni_contrail.datapath.desired import GATEWAY_MAC, LocalPort, Network
 from cni_contrail.datapath.filter_rules import create_filter
 from cni_contrail.datapath.network_reconciler import reconcile_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
@@ -81,6 +81,9 @@ def test_a_port_without_a_link_is_reported_and_the_others_are_connected(network:
         ["ip", "neighbour", "replace", "10.7.0.2", "lladdr", "02:00:00:00:00:99", "dev", BRIDGE.name],
         ["bridge", "fdb", "delete", "02:00:00:00:00:02", "dev", "tap2", "master"],
         ["bridge", "fdb", "replace", "02:00:00:00:00:02", "dev", "tap3", "master", "static"],
+        ["bridge", "fdb", "delete", GATEWAY_MAC, "dev", BRIDGE.name, "self"],
+        ["bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap3", "master", "static"],
+        ["bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap3", "master", "permanent"],
         ["bridge", "link", "set", "dev", "tap2", "learning", "on"],
         ["ip", "link", "set", "tap2", "nomaster"],
         ["ip", "link", "set", "tap2", "down"],

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from agent_api.datapath.reports import REPAIR_KINDS
-from cni_contrail.datapath.desired import Network, RoutedPort
+from cni_contrail.datapath.desired import GATEWAY_MAC, Network, RoutedPort
 from cni_contrail.drift.drift_watch import DriftWatch
 from cni_contrail.follower.kernel_program import BY_AUDIT
 from tests.cni_contrail.drift.conftest import PORT, REMOTE, ROUTED_PORT, UNDERLAY, WatchedNode, settle
@@ -31,6 +31,8 @@ DAMAGES = {
     "port floods": ("port", "ip link set tap2 type bridge_slave flood on"),
     "forwarding entry deleted": ("forwarding entry", f"bridge fdb delete {PORT_MAC} dev tap2 master"),
     "forwarding entry moved": ("forwarding entry", f"bridge fdb replace {PORT_MAC} dev other master static"),
+    "gateway's entry deleted": ("forwarding entry", f"bridge fdb delete {GATEWAY_MAC} dev br0 self"),
+    "gateway's entry moved": ("forwarding entry", f"bridge fdb replace {GATEWAY_MAC} dev tap2 master static"),
     "neighbour deleted": ("neighbour", "ip neighbour delete 10.7.0.2 dev br0"),
     "neighbour replaced": ("neighbour", f"ip neighbour replace 10.7.0.2 lladdr {OTHER_MAC} nud permanent dev br0"),
     "IPv6 neighbour deleted": ("neighbour", "ip neighbour delete fd07::2 dev br0"),
@@ -60,6 +62,7 @@ ROUTED_DAMAGES = {
     "gateways flushed": ("gateway", "ip address flush dev tapr2"),
     "port down": ("port", "ip link set tapr2 down"),
     "MAC of the port": ("port", f"ip link set tapr2 address {OTHER_MAC}"),
+    "network of the port": ("port", "ip link set tapr2 group 7"),
     "ruleset flushed": ("filter", "nft flush ruleset"),
     "table deleted": ("filter", "nft delete table inet contrail"),
     "table dormant": ("filter", "nft add table inet contrail { flags dormant ; }"),
@@ -127,6 +130,28 @@ def test_what_was_changed_of_a_routed_port_is_repaired(
     assert kind in node.await_repair(0)
     assert node.objects(0) == before
     assert_nothing_is_left_to_repair(node)
+
+
+def test_a_port_of_an_isolated_network_that_is_moved_to_the_clusters_is_repaired(node: WatchedNode) -> None:
+    port = ROUTED_PORT._replace(network=7)
+    node.add_routed_link(port)
+    node.desire(routed=(port,))
+    settle(node)
+    node.run(0, "ip", "link", "set", port.link, "group", "0")
+    assert "port" in node.await_repair(0)
+    assert "group 7 " in node.run(0, "ip", "link", "show", port.link)
+    assert_nothing_is_left_to_repair(node)
+
+
+def test_a_port_of_an_isolated_network_that_keeps_its_settings_is_no_drift(node: WatchedNode) -> None:
+    port = ROUTED_PORT._replace(network=7)
+    node.add_routed_link(port)
+    node.desire(routed=(port,))
+    settle(node)
+    audits = node.reconciler.audits
+    node.run(0, "ip", "link", "set", port.link, "txqueuelen", "77")  # notified of, with all settings
+    assert not node.program.repair()
+    assert node.reconciler.audits == audits
 
 
 @pytest.mark.parametrize(("kind", "damage"), TUNNEL_DAMAGES.values(), ids=TUNNEL_DAMAGES)

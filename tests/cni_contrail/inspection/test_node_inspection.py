@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from cni_contrail.datapath.desired import Network, RemoteBlock, Routed, RoutedNetwork, Underlay
+from cni_contrail.datapath.desired import GATEWAY_MAC, Network, RemoteBlock, Routed, RoutedNetwork, Underlay
 from cni_contrail.datapath.node_reconciler import INDEX_0, NOTHING_ROUTED
 from cni_contrail.inspection.difference import MISSING, STALE, WRONG, Difference
 from cni_contrail.inspection.node_inspection import inspect_node
@@ -88,6 +88,21 @@ def test_a_missing_bridge_is_one_difference(cluster: Cluster, node: FabricNode) 
 def test_a_lost_host_end_is_one_difference(cluster: Cluster, node: FabricNode) -> None:
     node.networks.run(RED, "ip", "link", "delete", "tap2")
     assert inspected(cluster, node) == [Difference(RED, MISSING, "host end tap2")]
+
+
+def test_a_lost_or_moved_entry_of_the_gateway_is_named(cluster: Cluster, node: FabricNode) -> None:
+    entry = f"entry of the bridge for {GATEWAY_MAC}: by"
+    node.networks.run(RED, "bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap2", "master", "static")
+    assert inspected(cluster, node) == [Difference(RED, WRONG, f"{entry} br0", f"{entry} tap2")]
+    node.networks.run(RED, "bridge", "fdb", "delete", GATEWAY_MAC, "dev", "tap2", "master")
+    assert inspected(cluster, node) == [Difference(RED, MISSING, f"{entry} br0")]
+
+
+def test_a_host_end_with_a_reserved_mac_is_named(cluster: Cluster, node: FabricNode) -> None:
+    network = cluster.network(node, RED)
+    (port,) = network.ports
+    found = inspected(cluster, node, network._replace(ports=(port._replace(mac=GATEWAY_MAC),)))
+    assert Difference(RED, WRONG, "host end tap2", f"MAC {GATEWAY_MAC} is reserved for gateways") in found
 
 
 def test_missing_and_stale_elements_of_the_filter_are_named(cluster: Cluster, node: FabricNode) -> None:
