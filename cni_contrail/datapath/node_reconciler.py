@@ -67,9 +67,10 @@ class NodeOutcome(NamedTuple):
         return cls({}, {}, {}, set(), {}, [], {}, set())
 
     def add_problem(self, vni: int, problem: str | None) -> None:
-        """Adds what is wrong with a network, if anything is, to what is known of it."""
-        if problem is not None:
-            self.problems[vni] = f"{self.problems[vni]}; {problem}" if vni in self.problems else problem
+        """Adds what is wrong with a network, if anything is, to what is known of it; nothing is said twice."""
+        known = self.problems.get(vni, "")
+        if problem is not None and problem not in known:
+            self.problems[vni] = f"{known}; {problem}" if known else problem
 
     def updated(self, later: NodeOutcome, networks: Collection[int]) -> NodeOutcome:
         """Returns the outcome of all networks after a later one of some of them."""

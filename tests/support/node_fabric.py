@@ -159,12 +159,14 @@ class Cluster:
 
     def sync(self) -> list[NodeOutcome]:
         """Brings all nodes to the state that follows from the pods; fails if there is a problem."""
-        vnis = sorted({pod.vni for pod in self.pods})
-        outcomes = [
-            node.reconcile([self.network(node, vni) for vni in vnis], self.underlay(node)) for node in self.nodes
-        ]
+        outcomes = self.reconcile()
         assert not any(outcome.problems for outcome in outcomes), [outcome.problems for outcome in outcomes]
         return outcomes
+
+    def reconcile(self) -> list[NodeOutcome]:
+        """Brings all nodes to the state that follows from the pods, as far as it can be done now."""
+        vnis = sorted({pod.vni for pod in self.pods})
+        return [node.reconcile([self.network(node, vni) for vni in vnis], self.underlay(node)) for node in self.nodes]
 
     def let_removals_begin(self) -> None:
         """Lets the time pass after which stale entries are removed."""

@@ -51,6 +51,10 @@ def neighbour(node: Netns, make_netns: Callable[[str], Netns]) -> Netns:
         netns.ip("link", "set", name, "up")
         netns.ip("addr", "add", f"{addresses[0]}/24", "dev", name)
         netns.ip("addr", "add", f"{addresses[1]}/64", "dev", name, "nodad")
+    for address in NEIGHBOUR:  # not resolved: a request could be lost, and a datagram with it
+        node.ip(
+            "neigh", "replace", address, "lladdr", link(machine, "eth0")["address"], "dev", "lan", "nud", "permanent"
+        )
     return machine
 
 

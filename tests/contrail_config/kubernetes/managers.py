@@ -23,15 +23,16 @@ class OpenManager(Protocol):
 
 
 class Contention(Faults):
-    """Rejects half of the writes with a conflict, at random."""
+    """Rejects a share of the writes with a conflict, at random."""
 
-    def __init__(self, chance: random.Random | None = None) -> None:
+    def __init__(self, chance: random.Random | None = None, *, share: float = 0.5) -> None:
         super().__init__()
         self._chance = chance or random.Random(0)
+        self._share = share
 
     def check_rejections(self, verb: str) -> None:
         super().check_rejections(verb)
-        if verb in _WRITES and self._chance.random() < 0.5:
+        if verb in _WRITES and self._chance.random() < self._share:
             self.rejected += 1
             raise StatusError(409, "Conflict", "the object has been modified, on purpose")
 

@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
+from tests.cni_contrail.conftest import until
 from tests.cni_contrail.datapath.tunnels.conftest import BLUE, RED, Pair, connected, objects
 from tests.support.echo import reaches
 from tests.support.node_fabric import Capture, Cluster
@@ -138,5 +139,6 @@ def test_a_namespace_that_was_deleted_by_hand_is_made_again_with_its_tunnel(clus
     node.networks.namespaces.delete(RED)
     cluster.pods.remove(pair[0])
     successor = cluster.add_pod(node, RED, 2)
-    cluster.sync()
+    # the kernel removes the old tunnel some time after the namespace's name, and the number is taken until then
+    until(lambda: not any(outcome.problems for outcome in cluster.reconcile()))
     connected((successor, pair[1]))

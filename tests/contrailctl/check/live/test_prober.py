@@ -42,6 +42,7 @@ def pair() -> Iterator[Pair]:
             permitted = pod.run("sysctl", "-qw", f"net.ipv4.ping_group_range={_USER} {_USER}")
             assert permitted.returncode == 0, permitted.stderr
         stack.enter_context(_responder(second, "pod-2"))
+        assert probed(first, *(ask(*addresses) for addresses in ADDRESSES)) == [Result(Outcome.ANSWERED)] * 2
         yield Pair(first, second)
 
 
