@@ -1,7 +1,10 @@
-"""Feed of the desired state: computed when somebody asks, a few times per second at most, and not on requests of ADD.
+"""Feed of the desired state: computed when somebody asks, with pauses in between, and not on requests of ADD.
 
-A change of a virtual machine or port only sets a flag and wakes those who wait. The version is a digest of the state:
-equal states have equal versions, also after a restart, so a client that is up to date gets nothing new.
+A change of a virtual machine or port only sets a flag and wakes those who wait. While changes keep coming, those
+on other nodes wait for the pause, so it is short where a computation is, and longer where thousands of pods are known.
+
+The version is a digest of the state: equal states have equal versions, also after a restart, so a client that is up to
+date gets nothing new.
 """
 
 import asyncio
@@ -29,8 +32,11 @@ from contrail_config.objects import FqName, Refusal
 INDEX_0 = 0
 """Number of index 0 where other networks have their VNI."""
 
-INTERVAL = 0.2
-"""Seconds from the end of a computation to the next one."""
+PAUSE = 0.05
+"""Seconds from the end of a computation to the next one, at least."""
+
+_PAUSES = 2
+"""A pause is at least so many times as long as the computation before: it takes a third of the processor at most."""
 
 _MAX_VERSIONS = 16
 """Versions whose complete networks are known; a report is on the newest version or the one before."""
@@ -58,20 +64,20 @@ class _Served(NamedTuple):
 
 
 class DesiredStateFeed:
-    """`compute` returns the current state, `not_ready_reason` why there is none yet; `interval` is in seconds."""
+    """`compute` returns the current state, `not_ready_reason` why there is none yet; `pause` is in seconds."""
 
     def __init__(
         self,
         compute: Callable[[], Computation],
         *,
         not_ready_reason: Callable[[], str | None],
-        interval: float = INTERVAL,
+        pause: float = PAUSE,
     ) -> None:
         self.waiters = Waiters()
         self.computations = 0
         self._compute = compute
         self._not_ready_reason = not_ready_reason
-        self._interval = interval
+        self._pause = pause
         self._is_outdated = True
         self._next_computation = 0.0  # of the monotonic clock
         self._served: _Served | None = None
@@ -134,6 +140,7 @@ class DesiredStateFeed:
     def _update(self) -> None:
         self._is_outdated = False
         self.computations += 1
+        started = time.monotonic()
         computation = self._compute()
         state = computation.state
         version = hashlib.blake2b(msgspec.json.encode(state), digest_size=16).hexdigest()
@@ -144,7 +151,8 @@ class DesiredStateFeed:
             self._complete[version] = _complete_networks(state)
             if len(self._complete) > _MAX_VERSIONS:
                 del self._complete[next(iter(self._complete))]
-        self._next_computation = time.monotonic() + self._interval
+        ended = time.monotonic()
+        self._next_computation = ended + max(self._pause, _PAUSES * (ended - started))
 
 
 def _complete_networks(state: DesiredState) -> frozenset[int]:

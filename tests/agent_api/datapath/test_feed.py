@@ -24,9 +24,9 @@ class Source:
         ports = tuple(RoutedPort(f"tap{number}", "", (), ()) for number in range(self.count))
         return Computation(DesiredState((), ports, None), {}, ())
 
-    def feed(self, *, interval: float = 0.0) -> DesiredStateFeed:
+    def feed(self, *, pause: float = 0.0) -> DesiredStateFeed:
         """Returns a feed of this source."""
-        return DesiredStateFeed(self.compute, not_ready_reason=lambda: self.reason, interval=interval)
+        return DesiredStateFeed(self.compute, not_ready_reason=lambda: self.reason, pause=pause)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ async def test_a_time_out_repeats_the_known_version(source: Source) -> None:
 
 
 async def test_many_changes_are_one_computation(source: Source) -> None:
-    feed = source.feed(interval=0.05)
+    feed = source.feed(pause=0.05)
     version = (await get(feed))["version"]
     waiting = asyncio.create_task(get(feed, version, wait=30))
     await until(lambda: len(feed.waiters))
