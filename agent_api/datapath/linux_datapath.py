@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -16,46 +16,26 @@ from agent_api.datapath.desired_state import (
 from agent_api.datapath.fabric import Fabric
 from agent_api.datapath.feed import INDEX_0, DesiredStateFeed
 from agent_api.datapath.follower_lease import FollowerLease
-from agent_api.datapath.index_0 import interface_problem, refused_index_0
 from agent_api.datapath.kind import Datapath
+from agent_api.datapath.known_virtual_machines import KnownVirtualMachines
 from agent_api.datapath.lost_devices import has_lost_device
 from agent_api.datapath.metrics import DatapathMetrics
-from agent_api.datapath.number_refusals import number_refusal
-from agent_api.datapath.refusals import name_of, reported_refusals, with_reserved_mac, without_vni
+from agent_api.datapath.refusals import reported_refusals
+from agent_api.datapath.refused_interfaces import RefusedInterfaces
 from agent_api.datapath.report import DatapathReport
 from agent_api.datapath.reports import MAX_AGE, DatapathReports
 from agent_api.datapath.slice_index import SliceIndex
 from agent_api.datapath.slice_watches import SliceWatches
-from agent_api.datapath.vni_users import VniUsers
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
-from contrail_config.objects import PodNetwork, Refusal, VirtualMachine, VirtualMachineInterface
+from contrail_config.objects import Refusal, VirtualMachine, VirtualMachineInterface
 from contrail_config.store import SliceStore
 
 log = logging.getLogger(__name__)
 
 _MAX_NAMED = 3
 """Reasons of one kind in the readiness; the rest is counted."""
-
-
-class KnownVirtualMachines(Protocol):
-    """The part of `VirtualMachineIndex` that is used here."""
-
-    synced: bool
-    vnis: VniUsers
-
-    def all(self) -> list[VirtualMachine]:
-        """Returns all VirtualMachines."""
-
-    def by_uuid(self, uuid: str) -> VirtualMachine | None:
-        """Returns the VirtualMachine of this uuid, None if it does not exist."""
-
-    def on_change(self, callback: Callable[[], None]) -> None:
-        """Calls back after each change."""
-
-    def recheck(self) -> None:
-        """Wakes the requests that wait for a VirtualMachine which is no longer held back."""
 
 
 class Spanning(NamedTuple):
@@ -117,6 +97,9 @@ class LinuxDatapath:
                 spanning.store, self._slices, networks=self._spanning_networks, on_change=self._slices_changed
             )
         self._programmed: frozenset[int] = frozenset()
+        self._refused_interfaces = RefusedInterfaces(
+            virtual_machines, self._fabric, options.fabric_subnets, link_of=self._link_of, compute=self._compute
+        )
         self._virtual_machines = virtual_machines
         self._ports = ports
         self._logged: frozenset[str] = frozenset()
@@ -179,12 +162,7 @@ class LinuxDatapath:
 
     def refused_interfaces(self, virtual_machine: VirtualMachine) -> dict[int, str]:
         """Returns why interfaces of a virtual machine must not be connected now, by index."""
-        found = {}
-        for index, interface in enumerate(virtual_machine.interfaces):
-            refusal = self._refusal(interface, index)
-            if refusal is not None:
-                found[index] = refusal.message
-        return found
+        return self._refused_interfaces.of(virtual_machine)
 
     def status(self) -> DatapathStatus:
         """Returns the datapath as this agent knows it."""
@@ -267,28 +245,6 @@ class LinuxDatapath:
         self._logged = messages
         return computation
 
-    def _refusal(self, interface: VirtualMachineInterface, index: int) -> Refusal | None:
-        """Returns why an interface must not be connected; of what other networks do, as they are at this moment."""
-        problem = interface_problem(interface) if index == 0 else None
-        if problem is not None:
-            return problem
-        is_cluster = index == 0 and interface.pod_network is PodNetwork.CLUSTER
-        if not interface.vni and not is_cluster:
-            return without_vni(name_of(interface))
-        if index > 0 and (disagreement := number_refusal(interface, self._fabric)) is not None:
-            return disagreement
-        if index and (reserved := with_reserved_mac(interface)):
-            return reserved
-        if not is_cluster and self._virtual_machines.vnis.are_several(interface.vni):
-            return next((each for each in self._compute().refused if _is_about(each, interface)), None)
-        if index == 0 and interface.pod_network is None:
-            return self._refused_index_0().get(interface.network_uuid)
-        return None
-
-    def _refused_index_0(self) -> dict[str, Refusal]:
-        virtual_machines, subnets = self._virtual_machines.all(), self._options.fabric_subnets
-        return refused_index_0(virtual_machines, lambda *each: self._link_of(*each) is not None, subnets)
-
     def _link_of(self, virtual_machine: VirtualMachine, interface: VirtualMachineInterface) -> str | None:
         port = self._ports.by_interface(interface.uuid)
         if not isinstance(port, ContainerPort) or port.vm_uuid != virtual_machine.uuid:
@@ -304,7 +260,3 @@ def _first_few(reasons: list[str]) -> Iterator[str]:
     yield from reasons[:_MAX_NAMED]
     if len(reasons) > _MAX_NAMED:
         yield f"datapath: {len(reasons) - _MAX_NAMED} more problems"
-
-
-def _is_about(refusal: Refusal, interface: VirtualMachineInterface) -> bool:
-    return (refusal.network, refusal.vni, refusal.subnet) == (interface.network, interface.vni, None)
