@@ -21,6 +21,7 @@ from contrailctl.manager import ManagerApi
 from contrailctl.output import Output, render
 from contrailctl.purge import purge_datapath
 from contrailctl.status import status
+from contrailctl.table import printable
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -128,5 +129,5 @@ def _print(text: str) -> None:
 
 
 def _fail(error: Exception | str, exit_status: int) -> int:
-    print(f"contrailctl: {' '.join(str(error).split())}", file=sys.stderr)
+    print(f"contrailctl: {printable(' '.join(str(error).split()))}", file=sys.stderr)
     return exit_status

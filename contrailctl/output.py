@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
+from contrailctl.table import printable
+
 FORMATS = ("table", "json", "yaml")
 
 
@@ -17,9 +19,9 @@ class Output(NamedTuple):
 
 
 def render(output: Output, output_format: str) -> str:
-    """Returns the output in one of FORMATS, without a final newline."""
+    """Returns the output in one of FORMATS, without a final newline; text without characters that steer a terminal."""
     if output_format == "table":
-        return output.text
+        return "\n".join(map(printable, output.text.split("\n")))
     document = msgspec.to_builtins(output.document)
     if output_format == "yaml":
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip()

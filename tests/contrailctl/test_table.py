@@ -1,8 +1,10 @@
 """Columns are as wide as their widest cell, whatever the cells contain."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrailctl.output import Output, render
 from contrailctl.table import format_table
 
 CELLS = st.text(st.characters(codec="ascii", exclude_categories=("Cc", "Zs")), max_size=12)
@@ -17,6 +19,18 @@ def test_an_empty_cell_is_a_dash_and_lines_have_no_trailing_spaces() -> None:
 
 def test_without_rows_the_header_remains() -> None:
     assert format_table(("A", "B"), []) == "A   B"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [("\x1b[2J", "\\x1b[2J"), ("a\nb", "a\\nb"), ("\x9b1m", "\\x9b1m"), ("\u202eb", "\\u202eb"), ("ä", "ä")],
+)
+def test_characters_that_steer_a_terminal_are_escaped(given: str, shown: str) -> None:
+    assert format_table(("A",), [(given,)]) == f"A\n{shown}"
+
+
+def test_texts_beside_tables_are_escaped_line_by_line() -> None:
+    assert render(Output("Message: \x1b[2J\r\nMore", None), "table") == "Message: \\x1b[2J\\r\nMore"
 
 
 @given(TABLES)
