@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from cni_contrail.datapath.namespaces import Namespaces, name_of
-from cni_contrail.datapath.node_reconciler import INDEX_0
+from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.datapath.purge import PurgeOutcome, purge
 from contrailctl.errors import NotPermittedError, UsageError
 from contrailctl.output import Output

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cni_contrail.agent.http import Endpoint, HttpExchange
-from cni_contrail.datapath.node_reconciler import NodeOutcome
+from cni_contrail.datapath.node_outcome import NodeOutcome
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RejectedError, UnreachableError
 from cni_contrail.follower.desired_state import DesiredState, read_desired_state

@@ -8,7 +8,7 @@ subnets overlap, or they are gone. Then all are read.
 from __future__ import annotations
 
 from cni_contrail.datapath.desired import Network
-from cni_contrail.datapath.node_reconciler import INDEX_0
+from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.follower.desired_state import DesiredState
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cni_contrail.agent.http import Endpoint
-from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS, NodeOutcome, NodeReconciler
+from cni_contrail.datapath.node_outcome import INDEX_0, NodeOutcome
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
 from cni_contrail.drift.drift_watch import DriftWatch
 from cni_contrail.drift.judgement import possible_drift
 from cni_contrail.drift.possible_drift import PossibleDrift

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cni_contrail.datapath import tunnel_rules
 from cni_contrail.datapath.desired import Network, Underlay
 from cni_contrail.datapath.missing_modules import open_filters
-from cni_contrail.datapath.node_reconciler import INDEX_0
+from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.datapath.node_tunnels import used_nodes
 from cni_contrail.datapath.tunnel_filter import read_filter
 from cni_contrail.inspection.difference import WRONG, Difference, missing, stale

@@ -10,7 +10,7 @@ from cni_contrail.datapath.block_state import read_blocks
 from cni_contrail.datapath.desired import Routed, RoutedNetwork, Underlay
 from cni_contrail.datapath.forwarding import arp_problem, forwarding_problem
 from cni_contrail.datapath.missing_modules import open_filters
-from cni_contrail.datapath.node_reconciler import INDEX_0
+from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.datapath.routed_blocks import tunnels_of
 from cni_contrail.datapath.routed_entries import RoutedEntries, entries_of, has_ipv6, normalised
 from cni_contrail.datapath.routed_state import RoutedState, read_routed

@@ -9,7 +9,7 @@ from cni_contrail.datapath.desired import UPLINK, Network
 from cni_contrail.datapath.fabric_routes import fabric_routes
 from cni_contrail.datapath.missing_modules import open_filters
 from cni_contrail.datapath.nftables_tables import read_table
-from cni_contrail.datapath.node_reconciler import INDEX_0
+from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.datapath.uplink_rules import NODE_PREFIX, node_link
 from cni_contrail.datapath.uplink_state import EndState, LinksState, read_ends
 from cni_contrail.inspection.difference import MISSING, WRONG, Difference, missing, stale

@@ -14,7 +14,8 @@ from cni_contrail.daemon.configuration import load_daemon_configuration
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.datapath.desired import Network, RoutedNetwork
 from cni_contrail.datapath.namespaces import Namespaces
-from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS
+from cni_contrail.datapath.node_outcome import INDEX_0
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from cni_contrail.errors import PluginError
 from cni_contrail.follower.desired_state import DesiredState
 from cni_contrail.inspection.difference import STALE, Difference

@@ -18,7 +18,8 @@ from cni_contrail.datapath.desired import (
     RoutedPort,
     Underlay,
 )
-from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeOutcome, NodeReconciler
+from cni_contrail.datapath.node_outcome import NodeOutcome
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
 from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.link.make import make_interfaces
 from cni_contrail.link.netns import open_netns

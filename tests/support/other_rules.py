@@ -12,7 +12,8 @@ from typing import Any
 
 from cni_contrail.datapath import rule_texts
 from cni_contrail.datapath.namespaces import Namespaces
-from cni_contrail.datapath.node_reconciler import NodeOutcome, NodeReconciler
+from cni_contrail.datapath.node_outcome import NodeOutcome
+from cni_contrail.datapath.node_reconciler import NodeReconciler
 from tests.support.node_fabric import FabricNode
 
 _DEADLINE = 60.0

@@ -8,7 +8,8 @@ import pytest
 
 from cni_contrail.datapath.desired import Network
 from cni_contrail.datapath.namespaces import Namespaces
-from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS, NodeReconciler
+from cni_contrail.datapath.node_outcome import INDEX_0
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
 from cni_contrail.link.plan import Address
 from tests.cni_contrail.datapath.conftest import GATEWAYS, MTU
 from tests.support.fake_clock import FakeClock

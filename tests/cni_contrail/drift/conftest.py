@@ -22,7 +22,8 @@ from cni_contrail.datapath.desired import (
     RoutedPort,
     Underlay,
 )
-from cni_contrail.datapath.node_reconciler import NodeOutcome, NodeReconciler
+from cni_contrail.datapath.node_outcome import NodeOutcome
+from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.drift.drift_watch import DriftWatch
 from cni_contrail.follower.desired_state import DesiredState
 from cni_contrail.follower.kernel_program import KernelProgram

@@ -16,7 +16,8 @@ from cni_contrail.datapath.desired import (
     Underlay,
 )
 from cni_contrail.datapath.namespaces import Namespaces
-from cni_contrail.datapath.node_reconciler import INDEX_0, NOTHING_ROUTED, NodeOutcome, NodeReconciler
+from cni_contrail.datapath.node_outcome import INDEX_0, NodeOutcome
+from cni_contrail.datapath.node_reconciler import NOTHING_ROUTED, NodeReconciler
 from cni_contrail.follower.changed_networks import changed_networks
 from cni_contrail.follower.desired_state import DesiredState
 from cni_contrail.follower.kernel_program import KernelProgram

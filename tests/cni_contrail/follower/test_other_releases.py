@@ -9,7 +9,7 @@ from agent_api.datapath.report import DatapathReport, parse_report
 from cni_contrail.datapath.desired import Masquerade, Routed, RoutedPort, Underlay
 from cni_contrail.datapath.fabric_routes import RefusedRoute
 from cni_contrail.datapath.filter_rules import Drops
-from cni_contrail.datapath.node_reconciler import NodeOutcome
+from cni_contrail.datapath.node_outcome import NodeOutcome
 from cni_contrail.follower.agent import Changes, Report
 from cni_contrail.follower.desired_state import DesiredState, read_desired_state
 

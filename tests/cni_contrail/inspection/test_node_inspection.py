@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from cni_contrail.datapath.desired import GATEWAY_MAC, Network, RemoteBlock, Routed, RoutedNetwork, Underlay
-from cni_contrail.datapath.node_reconciler import INDEX_0, NOTHING_ROUTED
+from cni_contrail.datapath.node_outcome import INDEX_0
+from cni_contrail.datapath.node_reconciler import NOTHING_ROUTED
 from cni_contrail.inspection.difference import MISSING, STALE, WRONG, Difference
 from cni_contrail.inspection.node_inspection import inspect_node
 from tests.support.node_fabric import MTU, PORT, Cluster, FabricNode, cluster_of

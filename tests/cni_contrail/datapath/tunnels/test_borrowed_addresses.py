@@ -1,7 +1,8 @@
 """Pods whose addresses are in a block of another node: they have routes of their own, on all nodes."""
 
 from cni_contrail.datapath.desired import RemoteBlock
-from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS
+from cni_contrail.datapath.node_outcome import INDEX_0
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from tests.cni_contrail.datapath.tunnels.conftest import RED, Pair, connected
 from tests.support.node_fabric import GATEWAYS, Cluster, FabricNode
 

@@ -7,7 +7,8 @@ from ipaddress import ip_address
 import pytest
 
 from cni_contrail.datapath.desired import RemoteBlock, RoutedNetwork
-from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS
+from cni_contrail.datapath.node_outcome import INDEX_0
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from cni_contrail.datapath.purge import purge
 from tests.support.echo import reaches
 from tests.support.echo_stream import EchoStream

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from cni_contrail.datapath.desired import Masquerade, Routed
-from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS, NodeOutcome
+from cni_contrail.datapath.node_outcome import INDEX_0, NodeOutcome
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from tests.support import frames
 from tests.support.echo import reaches
 from tests.support.echo_stream import EchoStream

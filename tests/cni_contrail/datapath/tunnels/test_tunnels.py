@@ -6,7 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from cni_contrail.datapath.desired import RemoteBlock, Underlay
-from cni_contrail.datapath.node_reconciler import INDEX_0, STALE_SECONDS
+from cni_contrail.datapath.node_outcome import INDEX_0
+from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from cni_contrail.datapath.purge import purge
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from tests.cni_contrail.datapath.tunnels.conftest import BLUE, RED, Pair, connected, pair_of

@@ -10,7 +10,8 @@ import pytest
 
 from cni_contrail.datapath.desired import LocalPort, Network
 from cni_contrail.datapath.namespaces import Namespaces
-from cni_contrail.datapath.node_reconciler import NodeOutcome, NodeReconciler
+from cni_contrail.datapath.node_outcome import NodeOutcome
+from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.link.plan import Address
 from tests.support.fake_clock import FakeClock
 from tests.support.netns import Netns

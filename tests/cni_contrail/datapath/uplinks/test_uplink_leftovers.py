@@ -1,7 +1,7 @@
 """Leftovers of uplinks: the node's table goes also if its last uplink went some other way than by its removal."""
 
 from cni_contrail.datapath import uplink_rules
-from cni_contrail.datapath.node_reconciler import INDEX_0
+from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.datapath.purge import purge
 from tests.cni_contrail.datapath.uplinks.conftest import OUTSIDE, UplinkNode
 from tests.cni_contrail.datapath.uplinks.test_uplinks import link_of, settled
