@@ -4,6 +4,8 @@ import base64
 from collections.abc import Mapping
 from typing import Protocol
 
+from contrail_config.vnc.credential_files import Password
+
 
 class Authentication(Protocol):
     """Provider of the headers that authenticate a request. It is called for each request, so it caches."""
@@ -12,7 +14,7 @@ class Authentication(Protocol):
         """Returns the headers. Raises VncError."""
 
     def renew(self, rejected: Mapping[str, str]) -> bool:
-        """Drops what the server rejected with 401; returns False if the next headers would be the same."""
+        """Drops what the server rejected with 401; returns False if the next headers cannot be others."""
 
     async def close(self) -> None:
         """Stops a request for a token."""
@@ -36,17 +38,18 @@ class NoAuthentication:
 class BasicAuthentication:
     """User and password in each request."""
 
-    def __init__(self, user: str, password: str) -> None:
-        encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._headers = {"Authorization": f"Basic {encoded}"}
+    def __init__(self, user: str, password: Password) -> None:
+        self._user = user
+        self._password = password
 
     async def headers(self) -> Mapping[str, str]:
-        """Returns the header."""
-        return self._headers
+        """Returns the header. Raises VncConfigurationError if the password could never be read."""
+        encoded = base64.b64encode(f"{self._user}:{await self._password.current()}".encode()).decode()
+        return {"Authorization": f"Basic {encoded}"}
 
     def renew(self, _rejected: Mapping[str, str]) -> bool:
-        """Returns False: the password cannot change."""
-        return False
+        """Makes the next headers read the password again."""
+        return self._password.invalidate()
 
     async def close(self) -> None:
         """Does nothing."""

@@ -8,7 +8,6 @@ There is no compare-and-swap, and a name is unique only in a create without uuid
 
 import contextlib
 import math
-import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import msgspec
 from contrail_config.http_client.sockets import Sockets
 from contrail_config.kube.observer import ClientObserver, ignore_event
 from contrail_config.vnc.authentication import Authentication, NoAuthentication
+from contrail_config.vnc.credential_files import Tls
 from contrail_config.vnc.errors import VncError, VncNotFoundError
 from contrail_config.vnc.keystone import KeystoneTokens, KeystoneUser
 from contrail_config.vnc.reference import Reference
@@ -174,8 +174,8 @@ class VncAccess(NamedTuple):
     urls: tuple[str, ...]
     keystone: KeystoneUser | None = None
     authentication: Authentication | None = None
-    tls: ssl.SSLContext | None = None
-    keystone_tls: ssl.SSLContext | None = None
+    tls: Tls | None = None
+    keystone_tls: Tls | None = None
 
 
 def unlimited() -> float:

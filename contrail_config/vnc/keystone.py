@@ -1,7 +1,6 @@
 """Keystone v3: tokens for user and password, renewed before they expire and after the server rejected one."""
 
 import asyncio
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ import msgspec
 
 from contrail_config.http_client.connections import connection_problem
 from contrail_config.http_client.single_flight import SingleFlight
+from contrail_config.vnc.credential_files import Password, Tls, context_of
 from contrail_config.vnc.errors import VncError, VncUnauthorizedError, VncUnavailableError
 
 DEADLINE = 20.0
@@ -26,7 +26,7 @@ class KeystoneUser(NamedTuple):
 
     url: str
     user: str
-    password: str
+    password: Password
     project: str = "admin"
     user_domain: str = "Default"
     project_domain: str = "Default"
@@ -58,7 +58,7 @@ class KeystoneTokens:
         user: KeystoneUser,
         session: aiohttp.ClientSession,
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._user = user
@@ -86,19 +86,24 @@ class KeystoneTokens:
 
     async def _request(self) -> _Token:
         where = f"POST {self._user.url}/auth/tokens"
+        self._user.password.invalidate()  # asked rarely, and repeated wrong passwords may lock the user out
+        password = await self._user.password.current()
+        context = await context_of(self._tls)
         try:
             async with (
                 asyncio.timeout(DEADLINE),
                 self._session.post(
                     f"{self._user.url.rstrip('/')}/auth/tokens",
-                    data=msgspec.json.encode(_password_body(self._user)),
+                    data=msgspec.json.encode(_password_body(self._user, password)),
                     headers={"Content-Type": "application/json", "Accept": "application/json"},
-                    ssl=self._tls or True,
+                    ssl=context,
                     allow_redirects=False,  # a redirect would send the password to another server
                 ) as response,
             ):
                 body = await response.read()
         except (aiohttp.ClientError, OSError) as error:
+            if self._tls is not None:
+                self._tls.invalidate()  # its authority may have rotated: the caller's retry reads it again
             raise VncUnavailableError(f"{where}: {connection_problem(error)}") from error
         if response.status not in (200, 201):
             raise _rejection(where, response.status)
@@ -121,8 +126,8 @@ def _rejection(where: str, status: int) -> VncError:
     return VncUnauthorizedError(f"{where}: {status}: user, password or project is wrong", status=status)
 
 
-def _password_body(user: KeystoneUser) -> dict[str, Any]:
-    identity = {"name": user.user, "domain": {"name": user.user_domain}, "password": user.password}
+def _password_body(user: KeystoneUser, password: str) -> dict[str, Any]:
+    identity = {"name": user.user, "domain": {"name": user.user_domain}, "password": password}
     return {
         "auth": {
             "identity": {"methods": ["password"], "password": {"user": identity}},

@@ -7,7 +7,6 @@ clients and idle ones included.
 import asyncio
 import contextlib
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from contrail_config.http_client.connections import abort, connection_problem
 from contrail_config.kube.observer import ClientObserver, NoObserver
 from contrail_config.vnc.answers import answer_error
 from contrail_config.vnc.authentication import Authentication
+from contrail_config.vnc.credential_files import Tls, context_of
 from contrail_config.vnc.errors import VncOverloadedError, VncRejectedError, VncUnavailableError
 from contrail_config.vnc.servers import Servers
 
@@ -63,7 +63,7 @@ class Transport:
         session: aiohttp.ClientSession,
         authentication: Authentication,
         *,
-        tls: ssl.SSLContext | None,
+        tls: Tls | None,
         before_write: Callable[[], float],
         observer: ClientObserver | None = None,
     ) -> None:
@@ -115,7 +115,7 @@ class Transport:
         raise answer_error(str(request), response.status, text, response.headers)
 
     async def _send_authenticated(self, request: VncRequest) -> aiohttp.ClientResponse:
-        """Sends the request; on 401 renews the token and sends it again, once."""
+        """Sends the request; on 401 renews token or password and sends it again, once."""
         headers = await self._authentication.headers()
         response = await self._send(request, headers)
         if response.status == 401 and self._authentication.renew(headers):
@@ -125,6 +125,7 @@ class Transport:
 
     async def _send(self, request: VncRequest, credentials: Mapping[str, str]) -> aiohttp.ClientResponse:
         content = {"Content-Type": "application/json"} if request.body is not None else {}
+        context = await context_of(self._tls)
         started, status = asyncio.get_running_loop().time(), "none"
         try:
             response = await self._session.request(
@@ -133,11 +134,16 @@ class Transport:
                 params=request.query,
                 data=request.body,
                 headers={"Accept": "application/json", **content, **credentials},
-                ssl=self._tls or True,
+                ssl=context,
                 timeout=_NO_TIMEOUT,
                 allow_redirects=False,  # a redirect would send the credentials to another server
             )
             status = str(response.status)
+        except aiohttp.ClientConnectionError:
+            # with TLS 1.3 a server that rejects our certificate closes the connection after the handshake
+            if self._tls is not None:
+                self._tls.invalidate()  # certificates may have rotated: the caller's retry reads them again
+            raise
         finally:
             method = "WATCH" if request.path == WATCH else request.method
             self.observer.responded(method, status, asyncio.get_running_loop().time() - started)

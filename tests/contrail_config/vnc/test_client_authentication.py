@@ -3,20 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
+from contrail_config.kube.configuration.value_source import FileValue, InlineValue
 from contrail_config.vnc.authentication import BasicAuthentication
 from contrail_config.vnc.client import VncAccess, connect
-from contrail_config.vnc.errors import (
-    VncConfigurationError,
-    VncForbiddenError,
-    VncUnauthorizedError,
-    VncUnavailableError,
-)
+from contrail_config.vnc.credential_files import Password, Tls
+from contrail_config.vnc.errors import VncForbiddenError, VncUnauthorizedError, VncUnavailableError
 from contrail_config.vnc.keystone import KeystoneUser
-from contrail_config.vnc.tls import load_tls
 from tests.contrail_config.kube.tls import path, server_context
 from tests.support.contrail_api import authentication
 from tests.support.contrail_api.keystone import Keystone
@@ -32,7 +27,11 @@ async def keystone() -> AsyncIterator[Keystone]:
 
 
 def user(keystone: Keystone, password: str | None = None) -> KeystoneUser:
-    return KeystoneUser(keystone.url, keystone.user, password or keystone.password)
+    return KeystoneUser(keystone.url, keystone.user, inline(password or keystone.password))
+
+
+def inline(password: str) -> Password:
+    return Password(InlineValue(password.encode(), "password"))
 
 
 async def test_one_token_serves_many_requests_at_once(keystone: Keystone) -> None:
@@ -107,14 +106,14 @@ async def test_a_user_without_the_role_is_forbidden() -> None:
 
 
 def test_a_password_is_not_shown() -> None:
-    assert "secret" not in repr(KeystoneUser("http://k/v3", "admin", "secret"))
+    assert "secret" not in repr(KeystoneUser("http://k/v3", "admin", inline("secret")))
 
 
 @pytest.mark.parametrize("password", ["secret", "wrong"])
 async def test_basic_authentication_sends_user_and_password(password: str) -> None:
     async with (
         serve_contrail_api(authentication=authentication.BasicAuthentication("admin", "secret")) as server,
-        connect(VncAccess((server.url,), authentication=BasicAuthentication("admin", password))) as vnc,
+        connect(VncAccess((server.url,), authentication=BasicAuthentication("admin", inline(password)))) as vnc,
     ):
         if password == "secret":
             await vnc.list_all("project", fields=["annotations"])
@@ -124,19 +123,11 @@ async def test_basic_authentication_sends_user_and_password(password: str) -> No
 
 
 async def test_a_server_is_verified_with_the_configured_authority() -> None:
-    trusted = await load_tls(authority=path("authority.pem"), certificate=path("client.pem"), key=path("client.key"))
+    pair = FileValue(path("client.pem"), "certificate-file"), FileValue(path("client.key"), "key-file")
+    trusted = Tls(authority=FileValue(path("authority.pem"), "ca-file"), certificate=pair)
     async with serve_contrail_api(tls=server_context()) as server:
         async with connect(VncAccess((server.url,), tls=trusted)) as vnc:
             assert await vnc.has_watch()
-        async with connect(VncAccess((server.url,), tls=await load_tls()), deadline=0.2) as vnc:
+        async with connect(VncAccess((server.url,), tls=Tls()), deadline=0.2) as vnc:
             with pytest.raises(VncUnavailableError, match="certificate is not trusted"):
                 await vnc.has_watch()
-
-
-async def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
-    nonsense = tmp_path / "nonsense.pem"
-    nonsense.write_text("x")
-    with pytest.raises(VncConfigurationError, match=r"nonsense\.pem: not a PEM certificate"):
-        await load_tls(authority=str(nonsense))
-    with pytest.raises(VncConfigurationError, match=r"nonsense\.pem: certificate and key cannot be used"):
-        await load_tls(certificate=str(nonsense), key=str(nonsense))

@@ -63,7 +63,7 @@ async def test_a_password_is_read_from_its_file_without_the_line_end(tmp_path: P
     file.write_text("open sesame\n")
     access = await load_access(settings(keystone={**KEYSTONE, "password-file": str(file), "project": "shop"}))
     assert access.keystone is not None
-    assert (access.keystone.password, access.keystone.project) == ("open sesame", "shop")
+    assert (await access.keystone.password.current(), access.keystone.project) == ("open sesame", "shop")
     assert "sesame" not in repr(access)
     assert access.tls is None
     assert access.keystone_tls is not None
@@ -92,10 +92,11 @@ async def test_certificates_are_read_and_unusable_ones_named(tmp_path: Path) -> 
     own = {"certificate_file": path("client.pem"), "key_file": path("client.key")}
     good = await load_access(settings(url="https://one:8082", ca_file=path("authority.pem"), **own))
     assert good.tls is not None
-    with pytest.raises(VncConfigurationError, match=rf"^ca-file: {nonsense}: "):
+    with pytest.raises(VncConfigurationError, match=rf"^ca-file: {nonsense}: not a PEM certificate"):
         await load_access(settings(url="https://one:8082", ca_file=str(nonsense)))
-    with pytest.raises(VncConfigurationError, match=rf"^certificate-file: {nonsense}: "):
-        await load_access(settings(url="https://one:8082", certificate_file=str(nonsense), key_file=str(nonsense)))
+    unusable = {"certificate_file": str(nonsense), "key_file": str(nonsense)}
+    with pytest.raises(VncConfigurationError, match=rf"^certificate-file: {nonsense}: certificate and key do not"):
+        await load_access(settings(url="https://one:8082", **unusable))
     password = tmp_path / "password"
     password.write_text("secret")
     keystone = {**KEYSTONE, "password-file": str(password), "ca-file": str(nonsense)}

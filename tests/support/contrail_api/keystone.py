@@ -1,6 +1,7 @@
 """Keystone v3: password tokens, with an expiry that tests set."""
 
 import secrets
+import ssl
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -13,7 +14,12 @@ class Keystone:
     """Identity service with one user. `requests` are the bodies so far, `failures` statuses of the next responses."""
 
     def __init__(
-        self, *, user: str = "admin", password: str = "contrail123", roles: tuple[str, ...] = ("admin",)
+        self,
+        *,
+        user: str = "admin",
+        password: str = "contrail123",
+        roles: tuple[str, ...] = ("admin",),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.user = user
         self.password = password
@@ -22,12 +28,13 @@ class Keystone:
         self.requests: list[Object] = []
         self.port = 0
         self._roles = roles
+        self._tls = tls
         self._tokens: set[str] = set()
         self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v3"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/v3"
 
     def roles(self, token: str) -> tuple[str, ...] | None:
         """Returns the roles of a token, None if it is not valid."""
@@ -42,7 +49,7 @@ class Keystone:
         app.router.add_post("/v3/auth/tokens", self._issue)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self._tls).start()
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
