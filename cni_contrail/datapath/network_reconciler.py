@@ -8,11 +8,10 @@ entries.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from cni_contrail.datapath import bridge
-from cni_contrail.datapath.bridge_ports import attach_port, set_port, unblock_port
-from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
+from cni_contrail.datapath.bridge_ports import unblock_port
+from cni_contrail.datapath.desired import UPLINK, Network, Underlay
 from cni_contrail.datapath.entries import Entries, entries_of
 from cni_contrail.datapath.filter_rules import MODULES, Drops, forget_ports
 from cni_contrail.datapath.missing_modules import commit, explained, open_filters
@@ -22,7 +21,7 @@ from cni_contrail.datapath.namespace_settings import (
     disable_forwarding,
     forward_between_pods,
 )
-from cni_contrail.datapath.network_requests import filter_requests, table_requests
+from cni_contrail.datapath.network_requests import filter_requests, link_requests, table_requests
 from cni_contrail.datapath.network_state import NetworkState, read_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.nftables_tables import remove_tables
@@ -33,9 +32,7 @@ from cni_contrail.datapath.too_large import count_too_large
 from cni_contrail.datapath.tunnel_messages import Tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnels import make_tunnels, remove_tunnels, set_up, tunnels_of
-from cni_contrail.link import links
-from cni_contrail.link.bridge_port import BRIDGE
-from cni_contrail.link.errors import KernelError, LinkError
+from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest
@@ -139,7 +136,7 @@ def _prepare(
     if UPLINK not in state.indexes and not network.routes_between_pods:
         with InNetns(netns):
             disable_forwarding(sysctl_dir)
-    requests = [*_set_bridge(state, network), *_attach(state, {port.link for port in network.ports})]
+    requests = list(link_requests(state, network))
     kernel.execute_all(requests)
     requests += _unblock(kernel, state, {port.link for port in network.ports})
     if network.routes_between_pods:
@@ -175,24 +172,6 @@ def _apply(kernel: RouteSocket, filters: NftablesSocket, state: NetworkState, di
     return elements + len(requests) + (0 if state.has_filter else 1)
 
 
-def _set_bridge(state: NetworkState, network: Network) -> Iterator[NetlinkRequest]:
-    found = state.bridge
-    if found is None:
-        yield from _free_name(state)
-        yield links.set_up(_LOOPBACK)
-        yield bridge.create_bridge()
-        yield bridge.set_bridge_mtu(network.mtu)
-    elif (found.mac, found.mtu, found.is_up) != (GATEWAY_MAC, network.mtu, True):
-        yield bridge.set_bridge(found, network.mtu)
-
-
-def _attach(state: NetworkState, wanted: set[str]) -> Iterator[NetlinkRequest]:
-    for name in sorted(wanted & state.other_links):
-        port = LinkRef(name, state.indexes[name])
-        yield attach_port(port)
-        yield set_port(port)
-
-
 def _unblock(kernel: RouteSocket, state: NetworkState, wanted: set[str]) -> list[NetlinkRequest]:
     """Lets blocked ports forward frames, but those that have lost their carrier since; returns what was requested."""
     requests = [unblock_port(LinkRef(name, state.indexes[name])) for name in sorted(wanted & state.blocked)]
@@ -200,12 +179,3 @@ def _unblock(kernel: RouteSocket, state: NetworkState, wanted: set[str]) -> list
         if error.errno != errno.ENETDOWN:
             raise error
     return requests
-
-
-def _free_name(state: NetworkState) -> Iterator[NetlinkRequest]:
-    """Removes a link that has the name of the bridge: the namespace is the network's own."""
-    for name, index in state.indexes.items():
-        if name == BRIDGE.name:
-            yield links.delete(LinkRef(name, index))
-        elif index == BRIDGE.ifindex:
-            raise LinkError(f"link {name} has index {index}, which is that of the bridge {BRIDGE.name}")

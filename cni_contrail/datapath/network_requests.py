@@ -1,4 +1,7 @@
-"""Requests that carry out a plan: those to the filter, and those to the tables of a network's bridge and tunnels."""
+"""Requests that bring a network from the state that was found to the desired one; they are not sent here.
+
+About its bridge and ports, filter, and the tables of bridge and tunnels; the latter two carry out a `plan`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,51 @@ from collections.abc import Iterator, Mapping
 
 from cni_contrail.datapath import block_routes, bridge, filter_rules, tunnel_messages
 from cni_contrail.datapath.block_routes import NextHop
+from cni_contrail.datapath.bridge_ports import attach_port, set_port
+from cni_contrail.datapath.desired import GATEWAY_MAC, Network
 from cni_contrail.datapath.entries import Behind, Source
 from cni_contrail.datapath.network_state import NetworkState, index_of
 from cni_contrail.datapath.plan import Plan
+from cni_contrail.link import links
 from cni_contrail.link.addresses import add_address, remove_address
 from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.errors import LinkError
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest
+
+_LOOPBACK = LinkRef("lo", 1)
+
+
+def link_requests(state: NetworkState, network: Network) -> Iterator[NetlinkRequest]:
+    """Requests to create or correct the bridge, and to attach the links of desired ports that are not its ports.
+
+    Raises LinkError if another link has the bridge's index.
+    """
+    yield from _bridge_requests(state, network.mtu)
+    for name in sorted({port.link for port in network.ports} & state.other_links):
+        port = LinkRef(name, state.indexes[name])
+        yield attach_port(port)
+        yield set_port(port)
+
+
+def _bridge_requests(state: NetworkState, mtu: int) -> Iterator[NetlinkRequest]:
+    found = state.bridge
+    if found is None:
+        yield from _free_name(state)
+        yield links.set_up(_LOOPBACK)
+        yield bridge.create_bridge()
+        yield bridge.set_bridge_mtu(mtu)
+    elif (found.mac, found.mtu, found.is_up) != (GATEWAY_MAC, mtu, True):
+        yield bridge.set_bridge(found, mtu)
+
+
+def _free_name(state: NetworkState) -> Iterator[NetlinkRequest]:
+    """Removes a link that has the name of the bridge: the namespace is the network's own."""
+    for name, index in state.indexes.items():
+        if name == BRIDGE.name:
+            yield links.delete(LinkRef(name, index))
+        elif index == BRIDGE.ifindex:
+            raise LinkError(f"link {name} has index {index}, which is that of the bridge {BRIDGE.name}")
 
 
 def filter_requests(state: NetworkState, difference: Plan) -> Iterator[NetlinkRequest]:

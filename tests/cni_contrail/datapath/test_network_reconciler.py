@@ -1,9 +1,13 @@
 """Tests of the reconciler of one network: real namespaces, bridge and filter."""
 
+import contextlib
 import re
+import subprocess
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 
 from cni_contrail.datapath import filter_rules
 from cni_contrail.datapath import nftables_messages as nft
@@ -69,39 +73,38 @@ def test_a_port_without_a_link_is_reported_and_the_others_are_connected(network:
     assert reaches(pods[0].namespace, pods[1].ipv4)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        ["ip", "link", "delete", BRIDGE.name],
-        ["ip", "link", "set", BRIDGE.name, "down"],
-        ["ip", "link", "set", BRIDGE.name, "address", "02:00:00:00:00:99"],
-        ["ip", "link", "set", BRIDGE.name, "mtu", "1300"],
-        ["ip", "address", "flush", "dev", BRIDGE.name],
-        ["ip", "neighbour", "delete", "10.7.0.2", "dev", BRIDGE.name],
-        ["ip", "neighbour", "replace", "10.7.0.2", "lladdr", "02:00:00:00:00:99", "dev", BRIDGE.name],
-        ["bridge", "fdb", "delete", "02:00:00:00:00:02", "dev", "tap2", "master"],
-        ["bridge", "fdb", "replace", "02:00:00:00:00:02", "dev", "tap3", "master", "static"],
-        ["bridge", "fdb", "delete", GATEWAY_MAC, "dev", BRIDGE.name, "self"],
-        ["bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap3", "master", "static"],
-        ["bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap3", "master", "permanent"],
-        ["bridge", "link", "set", "dev", "tap2", "learning", "on"],
-        ["ip", "link", "set", "tap2", "nomaster"],
-        ["ip", "link", "set", "tap2", "down"],
-        ["nft", "flush", "ruleset"],
-        ["nft", "delete", "table", "bridge", "contrail"],
-        ["nft", "flush", "set", "bridge", "contrail", "ipv4"],
-        ["nft", "flush", "chain", "bridge", "contrail", "from_ports"],
-        ["nft", "add", "table", "bridge", "contrail", "{ flags dormant ; }"],
-        ["nft", "chain", "bridge", "contrail", "between_ports", "{ policy drop ; }"],
-        ["nft", f"add chain bridge contrail other {DROPPING}"],
-        ["nft", f"add table bridge other ; add chain bridge other dropping {DROPPING}"],
-        ["nft", f"add table netdev other ; add chain netdev other dropping {DROPPING_FROM_TAP2}"],
-        ["bridge", "link", "set", "dev", "tap2", "state", "disabled"],
-        ["sh", "-c", "bridge link set dev tap2 isolated on && bridge link set dev tap3 isolated on"],
-        ["sysctl", "-q", f"net.ipv6.conf.{BRIDGE.name}.disable_ipv6=1"],
-    ],
-    ids=" ".join,
-)
+DAMAGE = [
+    ["ip", "link", "delete", BRIDGE.name],
+    ["ip", "link", "set", BRIDGE.name, "down"],
+    ["ip", "link", "set", BRIDGE.name, "address", "02:00:00:00:00:99"],
+    ["ip", "link", "set", BRIDGE.name, "mtu", "1300"],
+    ["ip", "address", "flush", "dev", BRIDGE.name],
+    ["ip", "neighbour", "delete", "10.7.0.2", "dev", BRIDGE.name],
+    ["ip", "neighbour", "replace", "10.7.0.2", "lladdr", "02:00:00:00:00:99", "dev", BRIDGE.name],
+    ["bridge", "fdb", "delete", "02:00:00:00:00:02", "dev", "tap2", "master"],
+    ["bridge", "fdb", "replace", "02:00:00:00:00:02", "dev", "tap3", "master", "static"],
+    ["bridge", "fdb", "delete", GATEWAY_MAC, "dev", BRIDGE.name, "self"],
+    ["bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap3", "master", "static"],
+    ["bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap3", "master", "permanent"],
+    ["bridge", "link", "set", "dev", "tap2", "learning", "on"],
+    ["ip", "link", "set", "tap2", "nomaster"],
+    ["ip", "link", "set", "tap2", "down"],
+    ["nft", "flush", "ruleset"],
+    ["nft", "delete", "table", "bridge", "contrail"],
+    ["nft", "flush", "set", "bridge", "contrail", "ipv4"],
+    ["nft", "flush", "chain", "bridge", "contrail", "from_ports"],
+    ["nft", "add", "table", "bridge", "contrail", "{ flags dormant ; }"],
+    ["nft", "chain", "bridge", "contrail", "between_ports", "{ policy drop ; }"],
+    ["nft", f"add chain bridge contrail other {DROPPING}"],
+    ["nft", f"add table bridge other ; add chain bridge other dropping {DROPPING}"],
+    ["nft", f"add table netdev other ; add chain netdev other dropping {DROPPING_FROM_TAP2}"],
+    ["bridge", "link", "set", "dev", "tap2", "state", "disabled"],
+    ["sh", "-c", "bridge link set dev tap2 isolated on && bridge link set dev tap3 isolated on"],
+    ["sysctl", "-q", f"net.ipv6.conf.{BRIDGE.name}.disable_ipv6=1"],
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=" ".join)
 def test_what_was_changed_by_hand_is_repaired(network: VirtualNetwork, pair: Pair, damage: list[str]) -> None:
     network.run(*damage)
     assert network.reconcile().changes > 0
@@ -110,6 +113,21 @@ def test_what_was_changed_by_hand_is_repaired(network: VirtualNetwork, pair: Pai
     assert reaches(first.namespace, second.ipv4)
     assert reaches(first.namespace, second.ipv6)
     assert reaches(first.namespace, GATEWAYS[0].address)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damages=some.lists(some.sampled_from(DAMAGE), min_size=2, max_size=12))
+def test_any_sequence_of_changes_by_hand_is_repaired(
+    network: VirtualNetwork, pair: Pair, damages: list[list[str]]
+) -> None:
+    for damage in damages:
+        with contextlib.suppress(subprocess.CalledProcessError):  # what it changes may be gone by now
+            network.run(*damage)
+    network.reconcile()
+    assert network.reconcile().changes == 0
+    first, second = pair
+    assert reaches(first.namespace, second.ipv4)
+    assert reaches(second.namespace, first.ipv6)
 
 
 def test_a_rule_that_was_exchanged_is_repaired(network: VirtualNetwork, pair: Pair) -> None:

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 
 from cni_contrail.datapath.desired import Masquerade, Routed, RoutedPort
 from cni_contrail.datapath.routed_reconciler import reconcile_routed
@@ -81,6 +83,18 @@ def test_what_was_changed_by_hand_is_repaired(node: RoutedNode, pair: Pair, dama
     assert node.reconcile().changes == 0
     everybody_reaches(node, pair)
     assert sorted(node.objects().splitlines()) == sorted(before.splitlines())
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damages=some.lists(some.sampled_from(DAMAGE), min_size=2, max_size=12))
+def test_any_sequence_of_changes_by_hand_is_repaired(node: RoutedNode, pair: Pair, damages: list[list[str]]) -> None:
+    before = sorted(node.objects().splitlines())
+    for damage in damages:
+        node.namespace.run(*damage)  # fails if what it changes is gone by now
+    assert not node.reconcile().problems
+    assert node.reconcile().changes == 0
+    everybody_reaches(node, pair)
+    assert sorted(node.objects().splitlines()) == before
 
 
 def test_what_was_added_by_hand_is_removed(node: RoutedNode, pair: Pair) -> None:

@@ -1,8 +1,12 @@
 """Tunnels that somebody else changed, or whose node has another address, are brought back to what is desired."""
 
+import contextlib
 import socket
+import subprocess
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from tests.cni_contrail.conftest import until
@@ -48,6 +52,20 @@ def test_what_was_changed_by_hand_is_repaired(cluster: Cluster, pair: Pair, dama
     before = objects(cluster)
     node.networks.run(RED, *damage)
     assert cluster.sync()[0].changes[RED] > 0
+    assert cluster.sync()[0].changes[RED] == 0
+    connected(pair)
+    assert objects(cluster) == before
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damages=some.lists(some.sampled_from(DAMAGE), min_size=2, max_size=12))
+def test_any_sequence_of_changes_by_hand_is_repaired(cluster: Cluster, pair: Pair, damages: list[list[str]]) -> None:
+    cluster.let_removals_begin()
+    before = objects(cluster)
+    for damage in damages:
+        with contextlib.suppress(subprocess.CalledProcessError):  # what it changes may be gone by now
+            pair[0].node.networks.run(RED, *damage)
+    cluster.sync()
     assert cluster.sync()[0].changes[RED] == 0
     connected(pair)
     assert objects(cluster) == before
