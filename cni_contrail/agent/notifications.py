@@ -99,7 +99,7 @@ class PendingNotifications:
                 notification = _read(path) if exists else None
                 if notification is not None and notification.container_id == container_id:
                     remove_if_exists(path)
-        self._remove_if_empty()
+                    self._remove_if_empty()
 
     def send_batch(self, agent: AgentClient) -> None:
         """Sends up to 16 pending notifications within 1 s, except those that other calls are sending; never fails.
