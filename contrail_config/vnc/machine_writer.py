@@ -15,7 +15,7 @@ from contrail_config.errors import ConflictError
 from contrail_config.objects import VirtualMachine, VirtualMachineInterface
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
-from contrail_config.vnc.errors import VncExistsError, VncNotFoundError
+from contrail_config.vnc.errors import VncExistsError, VncInUseError, VncNotFoundError
 from contrail_config.vnc.mapping import addresses, annotations, machines
 from contrail_config.vnc.network_writer import NetworkWriter
 from contrail_config.vnc.reference import Reference
@@ -63,7 +63,10 @@ class MachineWriter:
         """Deletes interfaces and virtual machine, whose addresses are unlinked."""
         with as_store_error(f"virtual machine {machine.name}"):
             await self._delete_interfaces(machine.interfaces)
-            await self._client.delete(machines.KIND, machine.uuid)
+            try:
+                await self._client.delete(machines.KIND, machine.uuid)
+            except VncInUseError:  # a virtual router that is not the node's any more, or an interface of a race
+                await self.remove_leftover(machine.uuid)
 
     async def repair(self, machine: VirtualMachine) -> None:
         """Writes interfaces and references of a committed virtual machine that are missing or wrong on the server."""
@@ -166,7 +169,10 @@ class MachineWriter:
             if record.held_until is None:
                 with contextlib.suppress(VncNotFoundError):
                     await self._client.remove_reference(addresses.KIND, record.uuid, target)
-        await self._client.delete(machines.INTERFACE, interface.uuid)
+        try:
+            await self._client.delete(machines.INTERFACE, interface.uuid)
+        except VncInUseError:  # an address that is not ours
+            await self.remove_interface(interface.uuid)
 
     async def _commit(self, machine: VirtualMachine) -> None:
         stored = {}

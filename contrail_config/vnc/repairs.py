@@ -16,9 +16,11 @@ from contrail_config.objects import InterfaceAddress, VirtualMachine
 from contrail_config.store import AddressRequest
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.dangling_references import DanglingReferences
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.machine_writer import MachineWriter
 from contrail_config.vnc.mapping import addresses, machines
+from contrail_config.vnc.router_directory import KIND as ROUTER
 from contrail_config.vnc.store_errors import as_store_error
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,7 @@ class Repairs:
         self._cluster = cluster
         self._allocate = allocate
         self._suspects: set[str] = set()
+        self.dangling = DanglingReferences(client)
 
     async def run(self) -> None:
         """Repairs until it is cancelled."""
@@ -60,7 +63,7 @@ class Repairs:
                 await self.repair()
             except StoreError as error:
                 log.warning("pods cannot be compared with the server: %s", error)
-            await asyncio.sleep(SECOND_LOOK if self._suspects else INTERVAL)
+            await asyncio.sleep(SECOND_LOOK if self._suspects or self.dangling.has_suspects else INTERVAL)
 
     async def repair(self) -> None:
         """Compares all pods once. Raises StoreError if the server cannot be read."""
@@ -68,12 +71,19 @@ class Repairs:
         with as_store_error("comparison of all pods"):
             stored = await self._client.list_all(machines.KIND, fields=machines.FIELDS)
             interfaces = await self._client.list_all(machines.INTERFACE, fields=machines.INTERFACE_FIELDS)
-            links = addresses.linked_interfaces(await self._client.list_all(addresses.KIND, fields=addresses.FIELDS))
+            listed = await self._client.list_all(addresses.KIND, fields=addresses.FIELDS)
+        links = addresses.linked_interfaces(listed)
         found = {item["uuid"]: item for item in interfaces}
         for machine in committed:
             if self._cache.machines.get(machine.uuid) is machine and self._is_wrong(machine, found, links):
                 await self._reported(machine.name, self._repair(machine.uuid))
         await self._delete_unexplained(stored, interfaces)
+        with as_store_error("references to what is gone"):
+            routers = await self._client.list_all(ROUTER, fields=["virtual_machine_refs"])
+            existing = {item["uuid"] for item in stored}
+            await self.dangling.remove(ROUTER, routers, target=machines.KIND, existing=existing)
+            own = [item for item in listed if addresses.is_own(item, self._cluster)]
+            await self.dangling.remove(addresses.KIND, own, target=machines.INTERFACE, existing=found)
 
     def _is_wrong(self, machine: VirtualMachine, found: Mapping[str, Any], links: Mapping[str, set[str]]) -> bool:
         return any(

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Self
+from typing import NamedTuple, Self
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreError
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
@@ -29,6 +29,13 @@ from contrail_config.vnc.router_links import RouterLinks
 from contrail_config.vnc.virtual_routers import NodeAddresses, VirtualRouters, no_addresses
 
 
+class _Deletion(NamedTuple):
+    """A deletion that failed after readers saw it, perhaps. `hold` is in seconds."""
+
+    machine: VirtualMachine
+    hold: float
+
+
 class VncStore:
     """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch.
 
@@ -46,6 +53,7 @@ class VncStore:
     ) -> None:
         self._cache = Cache(cluster)
         self._clock = clock
+        self._unfinished: dict[str, _Deletion] = {}
         self._locks = KeyedLocks()
         self._follower = Follower(client, self._cache, intervals)
         self.routers = routers = VirtualRouters(client, node_addresses)
@@ -108,12 +116,13 @@ class VncStore:
                     problem = f"virtual machine {other.name}: already exists with uuid {other.uuid}"
                     raise ConflictError(problem, holder=other.uuid)
                 await self._remove(other, hold=0.0)
+            await self._finish_deletions(virtual_machine)
             await self._machines.put(virtual_machine)
 
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
         """Deletes a virtual machine, releases its addresses and holds them for `hold` seconds. Idempotent."""
         async with self._locks.held([uuid]):
-            machine = self._cache.machines.get(uuid)
+            machine = self._known(uuid)
             if machine is not None:
                 await self._delete_retired(await self._remove(machine, hold=hold))
 
@@ -125,12 +134,13 @@ class VncStore:
             if all(other.is_pending for other in others):
                 for other in self._namesakes(virtual_machine):
                     await self._remove(other, hold=0.0)
+                await self._finish_deletions(virtual_machine)
                 await self._machines.put(virtual_machine)
 
     async def delete_pending(self, virtual_machine: VirtualMachine) -> None:
         """Deletes the virtual machine of this uuid if it is pending. Idempotent."""
         async with self._locks.held([virtual_machine.uuid]):
-            found = self._cache.machines.get(virtual_machine.uuid)
+            found = self._known(virtual_machine.uuid)
             if found is not None and found.is_pending:
                 await self._remove(found, hold=0.0)
 
@@ -227,12 +237,32 @@ class VncStore:
         return [other for other in self._cache.machines.named(machine.name) if other.uuid != machine.uuid]
 
     async def _remove(self, machine: VirtualMachine, *, hold: float) -> set[str]:
-        """Deletes a virtual machine, and returns the networks in which it had addresses."""
+        """Deletes a virtual machine, and returns the networks in which it had addresses.
+
+        Readers see that it is gone first. If a later step fails, the next call for the same uuid continues.
+        """
+        self._unfinished[machine.uuid] = _Deletion(machine, hold)
         await self._machines.delete(machine, until=self._clock() + hold)
         await self._machines.disconnect(machine)
         networks = await self._holds.release([interface.uuid for interface in machine.interfaces], hold=hold)
         await self._machines.remove(machine)
+        del self._unfinished[machine.uuid]
         return networks
+
+    def _known(self, uuid: str) -> VirtualMachine | None:
+        """Returns a virtual machine, also one whose deletion failed."""
+        found = self._cache.machines.get(uuid)
+        return self._unfinished[uuid].machine if found is None and uuid in self._unfinished else found
+
+    async def _finish_deletions(self, machine: VirtualMachine) -> None:
+        """Continues deletions that failed, before their uuid or name is written again."""
+        for uuid, (other, hold) in list(self._unfinished.items()):
+            if uuid != machine.uuid and other.name != machine.name:
+                continue
+            if self._cache.machines.get(uuid) is None:
+                await self._remove(other, hold=hold)
+            else:
+                del self._unfinished[uuid]  # it was not even begun, or somebody wrote it again
 
     async def _delete_retired(self, networks: set[str]) -> None:
         for uuid in networks:

@@ -79,14 +79,20 @@ def held_annotations(record: AddressRecord, until: float, cluster: str) -> dict[
     return annotations.to_map(pairs)
 
 
+def is_own(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether a manager of ours made this instance-ip for the cluster."""
+    pairs = annotations.from_object(item)
+    return pairs.get(annotations.CLUSTER) == cluster and annotations.OWNER in pairs
+
+
 def read_address(item: Mapping[str, Any], cluster: str) -> AddressRecord | None:
     """Returns the record in an object; None if it is not this cluster's, or has lost its network.
 
     Raises ValueError, which names the object, if its annotations cannot be read.
     """
-    pairs = annotations.from_object(item)
-    if pairs.get(annotations.CLUSTER) != cluster or annotations.OWNER not in pairs:
+    if not is_own(item, cluster):
         return None
+    pairs = annotations.from_object(item)
     references = item.get("virtual_network_refs") or []
     if not references or not item.get("instance_ip_address"):
         return None
