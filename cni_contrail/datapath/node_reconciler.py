@@ -1,7 +1,7 @@
 """Brings all networks of a node to their desired state, each on its own: one that fails does not stop the others.
 
 A network that is no longer desired keeps what it has for `STALE_SECONDS`, and as long as it has a port: its list may be
-late, and a namespace that is removed takes its links with it.
+late, and a namespace that is removed takes its links with it. A link that is not a pod's is named then.
 
 What leads to pods of other nodes needs an underlay; without one it stays as it is.
 
@@ -17,25 +17,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from cni_contrail.datapath.desired import UPLINK, Network, Routed, Underlay
+from cni_contrail.datapath.desired import Network, Routed, Underlay
 from cni_contrail.datapath.missing_modules import explained
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
+from cni_contrail.datapath.network_ports import ports_in, strangers
 from cni_contrail.datapath.network_reconciler import reconcile_network
 from cni_contrail.datapath.node_outcome import INDEX_0, NodeOutcome
 from cni_contrail.datapath.node_tunnels import NodeTunnels
 from cni_contrail.datapath.routed_reconciler import reconcile_routed
-from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnels import remove_all_tunnels
 from cni_contrail.datapath.uplinks import Uplinks, remove_unused_table, remove_uplink
-from cni_contrail.link import links
-from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import LinkError
-from cni_contrail.link.exchange import open_route_socket
 
 STALE_SECONDS = 10.0
 NOTHING_ROUTED = Routed((), None)
-_OWN_LINKS = frozenset(("lo", BRIDGE.name, UPLINK, *BRIDGED))
 
 
 class NamespaceObserver(Protocol):
@@ -243,7 +239,10 @@ class NodeReconciler:
     def _try_to_remove(self, vni: int, outcome: NodeOutcome) -> None:
         try:
             with locked_network(self._namespaces, vni) as netns:
-                if self._has_ports(netns):
+                ports = ports_in(netns)
+                if ports:
+                    if named := strangers(ports):
+                        outcome.add_problem(vni, f"not removed: link {named[0]} is not of a pod")
                     return
                 remove_uplink(vni)
                 remove_all_tunnels(netns)
@@ -258,12 +257,3 @@ class NodeReconciler:
             outcome.changes[INDEX_0] += remove_unused_table()
         except LinkError as error:
             outcome.add_problem(INDEX_0, str(explained(error)))
-
-    def _has_ports(self, netns: int) -> bool:
-        return bool(ports_in(netns))
-
-
-def ports_in(netns: int) -> set[str]:
-    """Returns the links in a network's namespace that are not the network's own. Raises LinkError."""
-    with open_route_socket(netns) as kernel:
-        return {links.parse_link(body).name for body in kernel.dump(links.dump())} - _OWN_LINKS

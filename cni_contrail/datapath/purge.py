@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.network_lock import locked_network
+from cni_contrail.datapath.network_ports import ports_in
 from cni_contrail.datapath.node_outcome import INDEX_0
-from cni_contrail.datapath.node_reconciler import ports_in
 from cni_contrail.datapath.routed_blocks import purge_blocks
 from cni_contrail.datapath.routed_reconciler import purge_routed
 from cni_contrail.datapath.tunnel_filter import remove_filter

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.desired import UPLINK
+from cni_contrail.datapath.network_ports import HOST_END_PREFIX
 from cni_contrail.datapath.nftables_messages import Chain, Expression
 from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_in, with_digests
 from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
@@ -44,7 +45,6 @@ _FILTER, _SOURCE_NAT = 0, 100  # NF_IP_PRI_FILTER, NF_IP_PRI_NAT_SRC
 _NAT = Chain(_TO_OUTSIDE, _POSTROUTING, _SOURCE_NAT, kind="nat")
 NETWORK_CHAINS = (Chain(_BETWEEN_LINKS, _FORWARD, _FILTER, nft.DROP), _NAT)
 NODE_CHAINS = (Chain(_BETWEEN_LINKS, _FORWARD, _FILTER), _NAT)
-_HOST_END_PREFIX = "tap"
 _LINK_LOCAL = "169.254.0.0/16"
 
 
@@ -103,7 +103,7 @@ def _replace_table(chains: Iterable[Chain], rules: Iterable[RuleText]) -> list[N
 def _node_rules() -> Iterator[RuleText]:
     accept, drop = nft.verdict(nft.ACCEPT), (nft.count(), nft.verdict(nft.DROP))
     from_uplinks, to_uplinks = _begins(nft.IIFNAME, NODE_PREFIX), _begins(nft.OIFNAME, NODE_PREFIX)
-    from_pods, to_pods = _begins(nft.IIFNAME, _HOST_END_PREFIX), _begins(nft.OIFNAME, _HOST_END_PREFIX)
+    from_pods, to_pods = _begins(nft.IIFNAME, HOST_END_PREFIX), _begins(nft.OIFNAME, HOST_END_PREFIX)
     from_tunnels, to_tunnels = _begins(nft.IIFNAME, ROUTED_PREFIX), _begins(nft.OIFNAME, ROUTED_PREFIX)
     established = nft.has_state(nft.ESTABLISHED | nft.RELATED)
     for text, expressions in (

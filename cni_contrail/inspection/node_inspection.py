@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from cni_contrail.datapath.desired import Network, Routed, Underlay
 from cni_contrail.datapath.namespaces import Namespaces, name_of
+from cni_contrail.datapath.network_ports import ports_in
 from cni_contrail.datapath.node_outcome import INDEX_0
-from cni_contrail.datapath.node_reconciler import ports_in
 from cni_contrail.inspection.acceptance_inspection import inspect_acceptance
 from cni_contrail.inspection.difference import MISSING, STALE, WRONG, Difference
 from cni_contrail.inspection.index_0_inspection import inspect_blocks, inspect_ports

@@ -96,6 +96,28 @@ def test_a_network_with_a_port_is_not_removed(reconciler: NodeReconciler, clock:
     assert reconciler.reconcile([]).removed == {FIRST}
 
 
+def test_a_link_that_keeps_a_network_and_is_not_of_a_pod_is_named(reconciler: NodeReconciler, clock: FakeClock) -> None:
+    reconciler.reconcile([network(FIRST)])
+    ip(FIRST, "link", "add", "eth7", "type", "veth", "peer", "name", "tap1")
+    reconciler.reconcile([])
+    clock.advance(STALE_SECONDS)
+    outcome = reconciler.reconcile([])
+    assert outcome.problems == {FIRST: "not removed: link eth7 is not of a pod"}
+    assert outcome.removed == set()
+
+
+def test_links_that_the_kernel_makes_in_each_namespace_do_not_keep_a_network(
+    reconciler: NodeReconciler, clock: FakeClock
+) -> None:
+    """A veth has the names here, since not every kernel has these tunnels."""
+    reconciler.reconcile([network(FIRST)])
+    ip(FIRST, "link", "add", "tunl0", "type", "veth", "peer", "name", "sit0")
+    reconciler.reconcile([])
+    clock.advance(STALE_SECONDS)
+    outcome = reconciler.reconcile([])
+    assert (outcome.removed, outcome.problems) == ({FIRST}, {})
+
+
 def test_a_network_that_fails_does_not_stop_the_others(reconciler: NodeReconciler) -> None:
     bad = network(FIRST)._replace(gateways=(Address("10.7.0.1", 24), Address("fd07::1", 64)), mtu=600)
     outcome = reconciler.reconcile([bad, network(FIRST + 1)])
