@@ -35,6 +35,7 @@ RATE = 100  # pods per second
 ROUNDS = 5
 SECONDS = 5.0  # of a round
 QUICK_SECONDS = 0.5
+SETTLING_SECONDS = 60.0
 NODE = "bench-node"
 NETWORKS = {"net-a": "10.64.0.0/14", "net-b": "10.128.0.0/14,fd00:128::/64"}  # three interfaces, four addresses
 
@@ -49,9 +50,10 @@ class Cluster(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Latency of each pod in seconds, and processor seconds and writes of the round."""
+    """Latency of each pod in seconds, and duration, processor seconds and writes of the round."""
 
     times: list[float]
+    seconds: float
     processor: dict[str, float]
     writes: Counter[str]
 
@@ -113,9 +115,20 @@ async def _round(cluster: Cluster, name: str, pods: int) -> Round:
         return await _served(ask, names[number])
 
     times = await asyncio.gather(*map(bind, range(pods)))
-    await asyncio.sleep(1)  # network statuses and events follow in the background
+    seconds = time.perf_counter() - begin
     processor = {key: value - before_processor[key] for key, value in _processor(cluster).items()}
-    return Round(times, processor, counted_writes_and_events(cluster.server) - before_writes)
+    await _end_of_writes(cluster.server)
+    return Round(times, seconds, processor, counted_writes_and_events(cluster.server) - before_writes)
+
+
+async def _end_of_writes(server: ApiServer) -> None:
+    """Waits until nothing was written for a second: network statuses and events follow in the background."""
+    deadline = time.monotonic() + SETTLING_SECONDS
+    written = None
+    while written != (written := counted_writes_and_events(server)):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the manager still writes after {SETTLING_SECONDS:g} s")
+        await asyncio.sleep(1)
 
 
 async def _served(ask: Connect, pod: str) -> float:
@@ -137,7 +150,6 @@ def _without_events(writes: Counter[str]) -> int:
 
 def _report(rounds: list[Round], pods: int) -> dict[str, Any]:
     middle = rounds[len(rounds) // 2]
-    seconds = pods / RATE
     return {
         f"bound to served, {RATE} pods/s": summary(middle.times)
         | {"worst_p99_ms": summary(rounds[-1].times)["p99_ms"], "best_p99_ms": summary(rounds[0].times)["p99_ms"]},
@@ -146,6 +158,6 @@ def _report(rounds: list[Round], pods: int) -> dict[str, Any]:
             "all": round(middle.writes.total() / pods, 2),
             "without events": round(_without_events(middle.writes) / pods, 2),
         },
-        "processors taken": {name: round(used / (seconds + 1), 2) for name, used in middle.processor.items()},
+        "processors taken": {name: round(used / middle.seconds, 2) for name, used in middle.processor.items()},
         "load of the machine": round(os.getloadavg()[0], 1),
     }

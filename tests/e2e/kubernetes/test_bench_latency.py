@@ -11,4 +11,4 @@ def test_each_pod_needs_few_writes() -> None:
     measured = measure_latency(quick=True)
     assert measured["writes of a pod"]["POST virtualmachines"] == 1
     assert measured["writes of a pod"]["PATCH pods/status"] == 1
-    assert measured["writes of a pod"]["all"] < 3.2
+    assert measured["writes of a pod"]["without events"] <= 4
