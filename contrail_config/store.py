@@ -197,8 +197,11 @@ class EventPage(NamedTuple):
 class EventLog(Protocol):
     """Event log. The embedded store keeps the events itself; in a cluster they are Kubernetes events."""
 
-    async def record_event(self, event: Event) -> None:
-        """Adds an event, or increases the count of the one with the same object, type, reason and message."""
+    async def record_event(self, event: Event) -> Event:
+        """Adds an event, or increases the count of the one with the same object, type, reason and message.
+
+        Returns the event as it is then.
+        """
 
     async def events(
         self, *, kind: str | None = None, namespace: str | None = None, name: str | None = None

@@ -159,7 +159,7 @@ async def _serve(
         registry,
         details=agent.details if agent else None,
     )
-    routes = [*status, *api_routes(manager.queries)]
+    routes = [*status, *api_routes(manager.queries, manager.change_log)]
     # With an agent, its application also serves the manager's routes: both APIs share one address.
     if agent and settings.agent:
         await retry_while_disk_is_full(partial(_serve_socket, stack, agent, settings.agent.socket, status))

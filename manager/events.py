@@ -46,11 +46,22 @@ def about_nad(nad: Nad) -> Subject:
 
 
 class EventRecorder:
-    """Records events in `event_log`; `recorded` counts them by `reason`. Belongs to one event loop."""
+    """Records events in `event_log`; `recorded` counts them by `reason`. Belongs to one event loop.
 
-    def __init__(self, event_log: EventLog, *, recorded: Counter, clock: Callable[[], float] = time.time) -> None:
+    `on_recorded` is called with each event as it is stored then.
+    """
+
+    def __init__(
+        self,
+        event_log: EventLog,
+        *,
+        recorded: Counter,
+        on_recorded: Callable[[Event], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._event_log = event_log
         self._recorded = recorded
+        self._on_recorded = on_recorded
         self._clock = clock
         self._backlog: deque[Event] = deque()
         self._writer: asyncio.Task[None] | None = None
@@ -83,10 +94,11 @@ class EventRecorder:
 
     async def _write(self, batch: list[Event]) -> None:
         results = await asyncio.gather(*map(self._event_log.record_event, batch), return_exceptions=True)
-        for event, result in zip(batch, results, strict=True):
-            if result is None:
-                self._recorded.labels(event.reason).inc()
-        if failures := [result for result in results if result is not None]:
+        for result in results:
+            if isinstance(result, Event):
+                self._recorded.labels(result.reason).inc()
+                self._on_recorded(result)
+        if failures := [result for result in results if isinstance(result, BaseException)]:
             # Many events tend to fail for one reason: one line for the batch, with a traceback only for bugs.
             bugs = [failure for failure in failures if not isinstance(failure, StoreError)]
             log.warning("%d events dropped: %s", len(failures), failures[0], exc_info=next(iter(bugs), None))

@@ -17,6 +17,8 @@ from contrail_config.errors import StoreError
 from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.objects import EventType, FqName, Refusal, VirtualMachine
 from contrail_config.store import EventLog, Store
+from manager.api.change_log import ChangeLog
+from manager.api.change_publisher import ChangePublisher
 from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
 from manager.controller.default_mtu import DefaultMtu
@@ -24,6 +26,7 @@ from manager.controller.nad_controller import NadController
 from manager.controller.namespace_networks import NamespaceNetworks
 from manager.controller.pod_controller import PodController
 from manager.controller.pod_reconciler import OnAssigned
+from manager.controller.pod_record import PodRecord
 from manager.controller.pod_writer import IsPlugged
 from manager.controller.refusal_reporter import RefusalReporter
 from manager.deletions import Deletion, Remaining, Removed, WatchDeletions, no_deletions
@@ -71,7 +74,8 @@ class Manager:
     `orphan_hold`: seconds for which addresses without a virtual machine, found at start, are held. More than zero where
     virtual machines may be deleted while no manager runs, since their ports may still be plugged.
     `on_assigned` is called with each pod's virtual machine once it is written. `watch_deletions`: deletions of virtual
-    machines from the store. `clock` returns monotonic seconds. `queries` answers the read-only API.
+    machines from the store. `clock` returns monotonic seconds. `queries` answers the read-only API, and
+    `change_log` has the changes for those who watch it.
     """
 
     def __init__(
@@ -93,7 +97,13 @@ class Manager:
         self._source = source
         self._watch_deletions = watch_deletions
         self.catalogue = Catalogue()
-        self.recorder = EventRecorder(event_log, recorded=metrics.events)
+        records: dict[str, PodRecord] = {}
+        self.queries = ManagerQueries(records, store, event_log, meta_plugin=configuration.meta_plugin)
+        self.change_log = ChangeLog()
+        self._changes = ChangePublisher(
+            self.change_log, records=records, networks=self.catalogue.networks, view=self.queries.pod_view
+        )
+        self.recorder = EventRecorder(event_log, recorded=metrics.events, on_recorded=self._changes.event_recorded)
         self.default_mtu = DefaultMtu(self.recorder, spans_nodes=configuration.network_slices)
         self.nads = NadController(
             configuration=configuration,
@@ -104,6 +114,7 @@ class Manager:
             on_reconciled=self._networks_reconciled,
             pods_released=self._pods_released,
             namespace_network_deleted=self._namespace_network_deleted,
+            network_changed=self._changes.network_changed,
         )
         self.namespaces = NamespaceNetworks(
             configuration=configuration,
@@ -112,6 +123,7 @@ class Manager:
             on_reconciled=self._networks_reconciled,
         )
         self.pods = PodController(
+            records,
             configuration=configuration,
             catalogue=self.catalogue,
             store=store,
@@ -123,6 +135,7 @@ class Manager:
             on_assigned=on_assigned,
             unreconciled_nads=self._unreconciled,
             default_mtu=self.default_mtu.of_node,
+            observer=self._changes,
             clock=clock,
         )
         self.refusals = RefusalReporter(
@@ -134,7 +147,6 @@ class Manager:
         """Set once everything is allocated that virtual machines of the store have."""
         self._chores = WorkQueue(self._do_chore, limit=1, transient=StoreError)
         self._unready = "the source has not listed all pods and networks yet"
-        self.queries = ManagerQueries(self.pods.records, store, event_log, meta_plugin=configuration.meta_plugin)
         metrics.watch_queue("pods", self.pods.queue)
         metrics.watch_queue("networks", self.nads.queue)
         metrics.watch_queue("namespaces", self.namespaces.queue)
@@ -145,6 +157,7 @@ class Manager:
             self.catalogue.networks, self._interface_networks, first=pod_network_name(configuration.cluster_name)
         )
         metrics.watch_networks(self.catalogue.networks, addresses)
+        metrics.watch_watches(self.change_log)
 
     async def run(self) -> None:
         """Runs until it is cancelled or the source ends, and finishes the work in progress.
@@ -157,6 +170,7 @@ class Manager:
                 self.nads.networks.load(pod_network(self._configuration)) as changes,
                 self._watch_deletions() as deletions,
             ):
+                self._changes.networks_loaded()
                 await self.pods.load()
                 self.loaded.set()
                 networks = self.nads.networks.follow(changes)
@@ -291,4 +305,5 @@ class Manager:
         await self.pods.close()
         await self.refusals.close()
         await self.default_mtu.close()
-        await self.recorder.flush()  # last, since the work in progress records events
+        await self.recorder.flush()  # after the work in progress, which records events
+        self._changes.close()

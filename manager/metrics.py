@@ -50,11 +50,16 @@ class ManagerMetrics:
             "MTU of new pods in networks for which none is configured",
             registry=registry,
         )
+        self._watches = Gauge("contrail_manager_watches", "Clients that watch the API", registry=registry)
         self.events = Counter("contrail_manager_events", "Events recorded", ["reason"], registry=registry)
         self._depth = Gauge("contrail_manager_queue_depth", "Objects queued or in work", ["queue"], registry=registry)
         self._failing = Gauge(
             "contrail_manager_queue_failing", "Objects that failed and wait for a retry", ["queue"], registry=registry
         )
+
+    def watch_watches(self, watches: Sized) -> None:
+        """Counts the watches of the API at each scrape."""
+        self._watches.set_function(lambda: len(watches))
 
     def watch_queue(self, name: str, queue: WorkQueue[K]) -> None:
         """Reads the queue's length and failures at each scrape."""

@@ -39,6 +39,7 @@ _PAGE: Final = """
 _COUNT: Final = """
     UPDATE events SET count = count + ?, first_seen = min(first_seen, ?), last_seen = max(last_seen, ?)
     WHERE kind = ? AND namespace = ? AND name = ? AND uid = ? AND type = ? AND reason = ? AND message = ?
+    RETURNING kind, namespace, name, uid, type, reason, message, count, first_seen, last_seen
 """
 
 _TRIM: Final = """
@@ -58,15 +59,20 @@ class EventTable:
         self._clock = clock
         self._next_prune = 0.0
 
-    def record(self, event: Event) -> None:
-        """Increases the count of an equal event, or adds the event and trims those of its object."""
+    def record(self, event: Event) -> Event:
+        """Increases the count of an equal event, or adds the event and trims those of its object.
+
+        Returns the event as it is then.
+        """
         self._prune()
         subject = (event.kind, event.namespace, event.name, event.uid)
         content = (event.type, event.reason, event.message)
         counted = self._db.execute(_COUNT, (event.count, event.first_seen, event.last_seen, *subject, *content))
-        if counted.rowcount == 0:
-            self._db.execute(_INSERT, (*subject, *content, event.count, event.first_seen, event.last_seen))
-            self._db.execute(_TRIM, (*subject, _MAX_PER_OBJECT))
+        if rows := counted.fetchall():
+            return _event(rows[0])
+        self._db.execute(_INSERT, (*subject, *content, event.count, event.first_seen, event.last_seen))
+        self._db.execute(_TRIM, (*subject, _MAX_PER_OBJECT))
+        return event
 
     def find(self, *, kind: str | None, namespace: str | None, name: str | None) -> list[Event]:
         """Returns the matching events (None matches all), oldest `last_seen` first."""

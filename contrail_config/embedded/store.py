@@ -157,9 +157,9 @@ class SqliteStore:
         subscription = Subscription(Table.NETWORKS, self._engine.networks.page, start=start)
         return self._watch(subscription, decode_network)
 
-    async def record_event(self, event: Event) -> None:
+    async def record_event(self, event: Event) -> Event:
         """Adds an event, or increases the count of the one with the same object, type, reason and message."""
-        await self._write(self._engine.events.record, event)
+        return await self._write(self._engine.events.record, event)
 
     async def events(
         self, *, kind: str | None = None, namespace: str | None = None, name: str | None = None

@@ -12,8 +12,17 @@ import msgspec
 from contrail_config.errors import NotFoundError
 from contrail_config.objects import Event, VirtualMachine
 from contrail_config.store import EventLog, Store
+from manager.api.change_publisher import count_interfaces
 from manager.api.paging import Key, Page, PageRequest, page_token, take_page
-from manager.api.types import InterfaceView, NetworkView, PodState, PodView, Summary, interface_views
+from manager.api.types import (
+    InterfaceView,
+    NetworkView,
+    PodState,
+    PodView,
+    Summary,
+    interface_views,
+    network_key,
+)
 from manager.configuration import MetaPluginSettings
 from manager.controller.pod_record import PodRecord
 from manager.mapping.interface_names import sandbox_names
@@ -75,17 +84,13 @@ class ManagerQueries:
 
         A network without a NAD has its own name and no namespace.
         """
-        interfaces = Counter(
-            uuid
-            for record in self._records.values()
-            if record.assignment is not None
-            for uuid in record.assignment.networks
-        )
+        interfaces = count_interfaces(self._records.values())
         views = []
         for network in await self._store.networks():
-            namespace, _, name = (network.nad or f"/{network.fq_name[2]}").partition("/")
+            view = NetworkView(network, interfaces[network.uuid])
+            namespace, name = network_key(view)
             if item_filter.matches(namespace=namespace, name=name):
-                views.append(NetworkView(network, interfaces[network.uuid]))
+                views.append(view)
         return take_page(views, _network_key, page)
 
     async def pods(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[PodView]:
@@ -93,7 +98,9 @@ class ManagerQueries:
         found = take_page(self._matching(item_filter), _pod_key, page)
         records = [record for _, record in found.items]
         virtual_machines = {vm.uuid: vm for vm in await self._virtual_machines(records)}
-        views = [self._pod_view(record, virtual_machines) for record in records if record.pod is not None]
+        views = [
+            self.pod_view(record, virtual_machines.get(record.pod.uid)) for record in records if record.pod is not None
+        ]
         return Page(tuple(views), found.next_page)
 
     async def interfaces(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[InterfaceView]:
@@ -127,9 +134,9 @@ class ManagerQueries:
             return [(key, self._records[key])] if key in self._records else []
         return (item for item in self._records.items() if item_filter.matches_key(item[0]))
 
-    def _pod_view(self, record: PodRecord, virtual_machines: Mapping[str, VirtualMachine]) -> PodView:
+    def pod_view(self, record: PodRecord, machine: VirtualMachine | None) -> PodView:
+        """Returns the pod of the record, which must have one, with its virtual machine."""
         assert record.pod is not None
-        machine = virtual_machines.get(record.pod.uid)
         return PodView(
             namespace=record.pod.namespace,
             name=record.pod.name,

@@ -1,13 +1,13 @@
-"""Routes of the API: `/v1/summary`, and the lists `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events`.
+"""Routes of the API: `/v1/summary`, the lists `/v1/networks`, `/v1/pods`, `/v1/interfaces`, `/v1/events`, `/v1/watch`.
 
 A list is `{"items": [...]}`. `?namespace=` and `?name=` filter items. `?limit=` is the length of a page; one that is
 not the last has a token as `continue`, with which the next one is requested. Any other key is an error: ignoring a
-mistyped key would return all items.
+mistyped key would return all items. `/v1/watch` is described in `manager.api.watch`, `/v1/openapi.json` all of them.
 
 Errors are HTTP errors; `contrail_service.pages.errors_as_json` writes them.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,19 +15,26 @@ from aiohttp import web
 
 from contrail_config.errors import StoreError
 from contrail_service.pages import Handler, json_response
+from manager.api.change_log import ChangeLog
+from manager.api.openapi import openapi_document
 from manager.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest, read_token
 from manager.api.queries import ItemFilter, ManagerQueries
+from manager.api.types import WatchedKind
+from manager.api.watch import Watches, WatchRequest
 
 Query = Callable[[ItemFilter, PageRequest], Awaitable[Page[Any]]]
 
 _KEYS = ("namespace", "name", "limit", "continue")
+_WATCH_KEYS = ("kind", "namespace", "name")
 
 
 def _always_ready() -> str:
     return ""
 
 
-def api_routes(queries: ManagerQueries, *, unavailable: Callable[[], str] = _always_ready) -> list[web.RouteDef]:
+def api_routes(
+    queries: ManagerQueries, change_log: ChangeLog, *, unavailable: Callable[[], str] = _always_ready
+) -> list[web.RouteDef]:
     """Returns the routes for the caller's application.
 
     `unavailable` returns why requests cannot be served now, which is answered with status 503; empty if they can.
@@ -39,7 +46,16 @@ def api_routes(queries: ManagerQueries, *, unavailable: Callable[[], str] = _alw
         "/v1/events": queries.events,
     }
     lists = [web.get(path, _list_handler(query, unavailable)) for path, query in queries_by_path.items()]
-    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists]
+    watch = web.get("/v1/watch", _watch_handler(Watches(queries, change_log), unavailable), allow_head=False)
+    document = web.get("/v1/openapi.json", _document_handler(openapi_document()))
+    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists, watch, document]
+
+
+def _document_handler(document: bytes) -> Handler:
+    async def handle(_request: web.Request) -> web.Response:
+        return web.Response(body=document, content_type="application/json")
+
+    return handle
 
 
 def _summary_handler(queries: ManagerQueries, unavailable: Callable[[], str]) -> Handler:
@@ -58,6 +74,16 @@ def _list_handler(query: Query, unavailable: Callable[[], str]) -> Handler:
     return handle
 
 
+def _watch_handler(watches: Watches, unavailable: Callable[[], str]) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        watch = _watch_request(request)
+        if reason := unavailable():
+            raise web.HTTPServiceUnavailable(text=reason)
+        return await watches.serve(request, watch)
+
+    return handle
+
+
 async def _answer(query: Callable[[], Awaitable[Any]], unavailable: Callable[[], str]) -> web.Response:
     if reason := unavailable():
         raise web.HTTPServiceUnavailable(text=reason)
@@ -67,10 +93,20 @@ async def _answer(query: Callable[[], Awaitable[Any]], unavailable: Callable[[],
         raise web.HTTPServiceUnavailable(text=f"the store is not available: {error}") from error
 
 
-def _item_filter(request: web.Request) -> ItemFilter:
+def _watch_request(request: web.Request) -> WatchRequest:
+    item_filter = _item_filter(request, keys=_WATCH_KEYS)
+    text = request.query.get("kind", ",".join(WatchedKind))
+    try:
+        kinds = tuple(dict.fromkeys(WatchedKind(kind) for kind in text.split(",")))
+    except ValueError as error:
+        raise web.HTTPBadRequest(text=f"kind: use a list of {', '.join(WatchedKind)}: {error}") from error
+    return WatchRequest(kinds, item_filter, request.headers.get("Last-Event-ID", ""))
+
+
+def _item_filter(request: web.Request, *, keys: Sequence[str] = _KEYS) -> ItemFilter:
     for key in request.query:
-        if key not in _KEYS:
-            raise web.HTTPBadRequest(text=f"unknown query key {key!r}: use {', '.join(_KEYS)}")
+        if key not in keys:
+            raise web.HTTPBadRequest(text=f"unknown query key {key!r}: use {', '.join(keys)}")
         if len(request.query.getall(key)) > 1:
             raise web.HTTPBadRequest(text=f"duplicate query key {key!r}")
     return ItemFilter(namespace=request.query.get("namespace"), name=request.query.get("name"))

@@ -1,11 +1,13 @@
 """Response types of the manager's read-only API.
 
 Served as `{"items": [...]}` by `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events` (the items of the last are
-`contrail_config.objects.Event`); `?namespace=` and `?name=` filter items.
+`contrail_config.objects.Event`); `?namespace=` and `?name=` filter items. `/v1/watch` sends `WatchMessage`.
 """
 
 from collections.abc import Sequence
 from enum import StrEnum
+
+import msgspec
 
 from contrail_config.objects import (
     ConfigObject,
@@ -65,6 +67,39 @@ class InterfaceView(ConfigObject, frozen=True):
     index: int
     name: str
     interface: VirtualMachineInterface
+
+
+class WatchedKind(StrEnum):
+    """Kinds of objects that can be watched, named as their lists."""
+
+    NETWORKS = "networks"
+    PODS = "pods"
+    EVENTS = "events"
+
+
+class WatchMessageType(StrEnum):
+    """What a message of a watch says."""
+
+    RESET = "RESET"  # the whole state follows, up to SYNCED; objects that are not in it do not exist
+    APPLIED = "APPLIED"  # the object is new, has changed, or belongs to the state that is sent
+    DELETED = "DELETED"  # the object does not exist any more; this is its last state
+    SYNCED = "SYNCED"  # the state is complete; changes follow
+    CLOSED = "CLOSED"  # the last message: `message` says why the watch ends
+
+
+class WatchMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message of a watch. `kind` and `object` are those of APPLIED and DELETED, `object` as in the kind's list."""
+
+    type: WatchMessageType
+    kind: WatchedKind | None = None
+    object: msgspec.Raw = msgspec.Raw()
+    message: str | None = None
+
+
+def network_key(view: NetworkView) -> tuple[str, str]:
+    """Returns namespace and name by which a network is found: those of its NAD, else none and its own name."""
+    namespace, _, name = (view.network.nad or f"/{view.network.fq_name[2]}").partition("/")
+    return namespace, name
 
 
 def thick_names(virtual_machine: VirtualMachine) -> tuple[str, ...]:

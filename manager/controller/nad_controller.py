@@ -28,7 +28,8 @@ class NadController:
     """Follows NADs; `requeue_dependents` queues the pods that wait for a dependency.
 
     `on_reconciled` is called with `namespace/name` after each reconciliation. `pods_released`: see NadReconciler.
-    `namespace_network_deleted` is called with each namespace whose own network somebody deleted.
+    `namespace_network_deleted` is called with each namespace whose own network somebody deleted, `network_changed` with
+    the name of each network that changed in any way.
     """
 
     def __init__(
@@ -42,7 +43,9 @@ class NadController:
         on_reconciled: Callable[[str], None],
         pods_released: Callable[[str], Awaitable[None]],
         namespace_network_deleted: Callable[[str], None],
+        network_changed: Callable[[FqName], None],
     ) -> None:
+        self._on_network_changed = network_changed
         self._namespace_network_deleted = namespace_network_deleted
         self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
         self._dangling = WorkQueue(self._report_dangling, limit=_CONCURRENCY)
@@ -180,6 +183,7 @@ class NadController:
             self._restores.add(network.fq_name)
 
     def _network_changed(self, name: FqName) -> None:
+        self._on_network_changed(name)
         self._requeue_dependents(network_dependency(name))
         for key in self._reconciler.pop_dependents(name):
             self.queue.add(key)

@@ -25,6 +25,7 @@ from manager.controller.nad_waits import NadWaits
 from manager.controller.orphaned_addresses import orphaned_interfaces
 from manager.controller.pending_index import PendingIndex
 from manager.controller.pending_reporter import PendingReporter
+from manager.controller.pod_observer import PodObserver
 from manager.controller.pod_reconciler import OnAssigned, PodReconciler, UnreconciledNads
 from manager.controller.pod_record import UNTRIED, PodRecord, assignment_of
 from manager.controller.pod_writer import IsPlugged, PodWriter, adopt_claims, describe_conflict
@@ -47,15 +48,16 @@ _RELEASE_BOUND = 5.0
 
 
 class PodController:
-    """Follows pods.
+    """Follows pods; keeps their `records`, by `namespace/name`.
 
     `network_released` is called with the uuid of each network in which addresses were released. `orphan_hold`: seconds
     for which addresses without a virtual machine are held. `observe_assignment`, `unreconciled_nads`: PodReconciler.
-    `default_mtu`: PodWriter.
+    `default_mtu`: PodWriter. `observer` is told of every change.
     """
 
     def __init__(
         self,
+        records: dict[str, PodRecord],
         *,
         configuration: ManagerConfiguration,
         catalogue: Catalogue,
@@ -68,9 +70,11 @@ class PodController:
         on_assigned: OnAssigned,
         unreconciled_nads: UnreconciledNads,
         default_mtu: Callable[[str], int],
+        observer: PodObserver,
         clock: Callable[[], float],
     ) -> None:
-        self.records: dict[str, PodRecord] = {}
+        self._observer = observer
+        self.records = records
         self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
         self._hold_queue = WorkQueue(self._shorten_hold, limit=_CONCURRENCY, transient=StoreError)
         self._cluster = configuration.cluster_name
@@ -109,6 +113,7 @@ class PodController:
                 default_mtu=default_mtu,
             ),
             on_assigned=on_assigned,
+            on_changed=observer.pod_changed,
             clock=clock,
         )
 
@@ -155,12 +160,15 @@ class PodController:
                 record.first_seen = self._clock()
                 record.outcome = UNTRIED
             record.pod, record.ended_uid = pod, None
+            if record.assignment is None or record.assignment.uuid != pod.uid:
+                self._observer.pod_changed(record, None)
             self.queue.add(key)
 
     def gone(self, pod: Pod) -> None:
         """Removes a pod that was deleted or rejected, or has ended. A successor of the same name is left alone."""
         record = self.records.get(pod.key)
         if record is not None and (record.pod is None or record.pod.uid == pod.uid):
+            self._observer.pod_gone(record)
             record.pod = None
             if pod.gone:  # not merely deleted: the sandbox is known to be removed
                 record.ended_uid = pod.uid
@@ -252,6 +260,7 @@ class PodController:
         if record.assignment is None:
             record.set_assignment(vm)
             record.unverified = vm
+            self._observer.assignment_changed(None, record.assignment)
         else:  # another one of the pod's name: a former leader wrote it too late, or a backup was restored
             other = assignment_of(vm)
             record.others = (*record.others, other)
@@ -286,12 +295,16 @@ class PodController:
         record = self.records.get(key)
         if record is None:
             return
+        before = record.assignment
         with log_context(pod=key):
             try:
                 is_gone = await self._reconciler.reconcile(key, record)
             except StoreError as error:
                 await self._reconciler.report_failure(key, record, error)
                 raise  # the work queue retries with back-off
+            finally:
+                if record.assignment is not before:
+                    self._observer.assignment_changed(before, record.assignment)
             record.failures = 0
             if is_gone:
                 del self.records[key]

@@ -49,6 +49,9 @@ class OnAssigned(Protocol):
         """The store holds it: written just now (`is_new`), or earlier; the latter may be called often."""
 
 
+OnChanged = Callable[[PodRecord, VirtualMachine | None], None]
+"""Called if a pod has another outcome or virtual machine; the latter is None if it has none."""
+
 UnreconciledNads = Callable[[Pod], Collection[str]]
 """Returns the NADs that a pod names, as `namespace/name`, and its namespace, as far as they are queued."""
 
@@ -74,6 +77,7 @@ class PodReconciler:
         nad_waits: NadWaits,
         writer: PodWriter,
         on_assigned: OnAssigned,
+        on_changed: OnChanged,
         clock: Callable[[], float],
     ) -> None:
         self._configuration = configuration
@@ -88,6 +92,7 @@ class PodReconciler:
         self._nad_waits = nad_waits
         self._writer = writer
         self._on_assigned = on_assigned
+        self._on_changed = on_changed
         self._clock = clock
 
     async def reconcile(self, key: str, record: PodRecord) -> bool:
@@ -134,6 +139,8 @@ class PodReconciler:
         if record.failures < FAILURES_UNTIL_REPORTED:
             return
         record.outcome = before._replace(reason=Reason.STORE_FAILING, message=str(error))
+        if record.outcome != before:
+            self._on_changed(record, None)
         self._report_pending(pod.key, pod, record.outcome)
         if before.reason is not Reason.STORE_FAILING:
             await self._recorder.record(about_pod(pod), EventType.WARNING, Reason.STORE_FAILING, str(error))
@@ -165,7 +172,7 @@ class PodReconciler:
             if not was_assigned:
                 self._observe_assignment(self._clock() - record.first_seen)
             self._on_assigned(vm, is_new=True)
-            await self._conclude(key, record, pod, READY)
+            await self._conclude(key, record, pod, READY, vm, is_written=True)
             await self._report_assigned(pod, vm, resolved)
 
     async def _defer(self, key: str, record: PodRecord, pod: Pod, error: MappingError) -> None:
@@ -188,7 +195,8 @@ class PodReconciler:
             log.warning("deleted by somebody else, assigning new interfaces: %s", error)
             await self._assign(key, record, pod)
             return
-        if vm.node != pod.node:
+        is_moved = vm.node != pod.node
+        if is_moved:
             vm = await self._writer.move(vm, pod.node)
             record.set_assignment(vm)
         self._on_assigned(vm, is_new=False)
@@ -197,7 +205,7 @@ class PodReconciler:
         if change := self._change(pod, vm):
             message = f"the networks of a pod cannot change after its creation: {change}"
             outcome = Outcome(PodState.READY, Reason.NETWORKS_CHANGED, message)
-        await self._conclude(key, record, pod, outcome)
+        await self._conclude(key, record, pod, outcome, vm, is_written=is_moved)
 
     def _change(self, pod: Pod, vm: VirtualMachine) -> str | None:
         """Returns what the pod requests now and does not have; None also if its own networks no longer exist."""
@@ -216,8 +224,20 @@ class PodReconciler:
     def _resolve(self, pod: Pod, *, fallback: FqName | None = None) -> ResolvedInterfaces:
         return resolve_interfaces(pod, catalogue=self._catalogue, configuration=self._configuration, fallback=fallback)
 
-    async def _conclude(self, key: str, record: PodRecord, pod: Pod, outcome: Outcome) -> None:
-        """Records the outcome, and reports it as an event if it differs from the last one."""
+    async def _conclude(
+        self,
+        key: str,
+        record: PodRecord,
+        pod: Pod,
+        outcome: Outcome,
+        vm: VirtualMachine | None = None,
+        *,
+        is_written: bool = False,
+    ) -> None:
+        """Records the outcome, and reports it as an event if it differs from the last one.
+
+        `vm`: the pod's virtual machine; `is_written`: it was written just now.
+        """
         self._pending.wait(key, outcome.dependencies)
         # A pod keeps its position in the queue for addresses only while that is what it waits for.
         if outcome.state is not PodState.WAITING or outcome.reason is not Reason.ADDRESSES_EXHAUSTED:
@@ -225,6 +245,8 @@ class PodReconciler:
         self._report_pending(key, pod, outcome)
         changed = outcome != record.outcome
         record.outcome = outcome
+        if changed or is_written:
+            self._on_changed(record, vm)
         if changed and outcome.reason is not None:
             log.info("%s: %s", outcome.reason, outcome.message)
             await self._recorder.record(about_pod(pod), EventType.WARNING, outcome.reason, outcome.message)

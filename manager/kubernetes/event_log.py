@@ -102,10 +102,10 @@ class KubernetesEventLog:
         self._cache: OrderedDict[tuple[str, str], _CachedEvent] = OrderedDict()  # by namespace and name
         self._skipped: set[str] = set()  # uids of undecodable events that were logged
 
-    async def record_event(self, event: Event) -> None:
+    async def record_event(self, event: Event) -> Event:
         """Writes an event; one equal to an earlier one in object, type, reason and message increases its count.
 
-        Raises StoreUnavailableError if it cannot be written or exceeds the rate limit.
+        Returns the event as written. Raises StoreUnavailableError if it cannot be written or exceeds the rate limit.
         """
         if exceeded := self._rate_limits[event.type].exceeded_by(event.namespace):
             raise StoreUnavailableError(f"rate limit of type {event.type}: {exceeded}")
@@ -113,9 +113,10 @@ class KubernetesEventLog:
         cached = self._cached((body.metadata.namespace, body.metadata.name))
         try:
             async with cached.lock:
-                cached.written = await self._write(body, cached.written)
+                cached.written = written = await self._write(body, cached.written)
         except KubeError as error:
             raise StoreUnavailableError(f"event {event.reason} on {event.namespace}/{event.name}: {error}") from error
+        return _event(written)
 
     async def events(
         self, *, kind: str | None = None, namespace: str | None = None, name: str | None = None

@@ -143,7 +143,7 @@ async def _serve(
         return [*cluster.readiness(manager.readiness()), *(problems() if cluster.is_leader else ())]
 
     status = status_routes(readiness, registry)
-    pages = [*status, *api_routes(manager.queries, unavailable=cluster.unavailable_reason)]
+    pages = [*status, *api_routes(manager.queries, manager.change_log, unavailable=cluster.unavailable_reason)]
     await serve_api(stack, pages_runner(pages), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 

@@ -53,6 +53,20 @@ def test_status_endpoints_are_served_on_metrics_listen(tmp_path: Path) -> None:
         assert node.stop() == 0
 
 
+def test_a_watch_sees_changed_manifests_and_the_end_of_the_node(node: EmbeddedProcess) -> None:
+    node.start()
+    with urllib.request.urlopen(f"http://{node.listen}/v1/watch?kind=pods", timeout=20) as stream:
+        messages = (json.loads(line.removeprefix(b"data: ")) for line in stream if line.startswith(b"data: "))
+        assert [next(messages)["type"] for _ in range(2)] == ["RESET", "SYNCED"]
+        write(node.manifests / "all.yaml", nad("blue", cidr="10.1.0.0/24"), pod("web", networks="blue"))
+        ready = next(each for each in messages if each["object"]["state"] == "Ready")
+        assert len(ready["object"]["machine"]["interfaces"]) == 2
+        (node.manifests / "all.yaml").unlink()
+        assert next(each for each in messages if each["type"] == "DELETED")["object"]["name"] == "web"
+        assert node.stop() == 0
+        assert [each["message"] for each in messages] == ["the manager is stopping"]
+
+
 def test_it_stops_in_time_while_clients_wait(node: EmbeddedProcess) -> None:
     node.start()
     answers: list[int] = []

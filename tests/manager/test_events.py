@@ -25,11 +25,12 @@ class Log:
         self.gate.set()
         self.errors: list[Exception] = []
 
-    async def record_event(self, event: Event) -> None:
+    async def record_event(self, event: Event) -> Event:
         await self.gate.wait()
         if self.errors:
             raise self.errors.pop()
         self.recorded.append(event)
+        return event
 
     async def events(self, **_selection: str | None) -> list[Event]:
         return self.recorded
@@ -45,7 +46,8 @@ class Recording:
         self.log = Log()
         self.registry = CollectorRegistry()
         counter = Counter("recorded", "Events", ["reason"], registry=self.registry)
-        self.recorder = EventRecorder(self.log, recorded=counter, clock=lambda: 17.5)
+        self.stored: list[Event] = []
+        self.recorder = EventRecorder(self.log, recorded=counter, on_recorded=self.stored.append, clock=lambda: 17.5)
 
     async def record(self, message: str, *, subject: Subject = POD) -> None:
         await self.recorder.record(subject, EventType.WARNING, "Reason", message)

@@ -48,10 +48,11 @@ async def test_an_event_survives_a_restart(store: SqliteStore, path: Path, event
 
 async def test_equal_events_are_counted(store: SqliteStore) -> None:
     log: EventLog = store
-    await log.record_event(event_at(1000.0))
+    assert await log.record_event(event_at(1000.0)) == event_at(1000.0)
     await log.record_event(event_at(1060.0, count=3))
-    await log.record_event(event_at(990.0))
-    assert await log.events() == [event_at(1000.0, count=5, first_seen=990.0, last_seen=1060.0)]
+    kept = await log.record_event(event_at(990.0))
+    assert kept == event_at(1000.0, count=5, first_seen=990.0, last_seen=1060.0)
+    assert await log.events() == [kept]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def get_page(running: RunningManager, aiohttp_client: AiohttpClient) -> Ge
     """Returns the items of a path and the query of the next page, empty after the last."""
     await running.send_list(*NADS, *PODS, make_pod("other", namespace="red"))
     application = web.Application()
-    application.add_routes(api_routes(running.manager.queries))
+    application.add_routes(api_routes(running.manager.queries, running.manager.change_log))
     client: TestClient[web.Request, web.Application] = await aiohttp_client(application)
 
     async def get(path: str) -> tuple[list[Any], str]:

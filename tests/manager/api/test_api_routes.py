@@ -33,7 +33,7 @@ OBJECTS = (
 async def client(running: RunningManager, aiohttp_client: AiohttpClient) -> Client:
     await running.send_list(*OBJECTS)
     application = web.Application(middlewares=[errors_as_json])
-    application.add_routes(api_routes(running.manager.queries))
+    application.add_routes(api_routes(running.manager.queries, running.manager.change_log))
     return await aiohttp_client(application)
 
 

@@ -85,10 +85,11 @@ def test_events_on_a_static_pod_have_its_hash_as_uid() -> None:
 
 async def test_equal_events_are_counted(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
     for seconds in (0, 10, 20):
-        await event_log.record_event(event(seen=THEN + seconds))
+        kept = await event_log.record_event(event(seen=THEN + seconds))
     await event_log.record_event(event(message="net-b not found", seen=THEN + 30))
     await event_log.record_event(event(uid="another", seen=THEN + 40))
     first, second, third = await event_log.events()
+    assert first == kept
     assert (first.count, first.first_seen, first.last_seen) == (3, THEN, THEN + 20)
     assert (second.message, second.count) == ("net-b not found", 1)
     assert (third.uid, third.count) == ("another", 1)

@@ -1,0 +1,121 @@
+"""Generates `/v1/openapi.json` (OpenAPI 3.1), which describes the read-only API.
+
+Schemas are derived from the types that are encoded, so they cannot diverge from them.
+"""
+
+from typing import Any
+
+import msgspec
+
+from contrail_config.objects import Event
+from manager.api.paging import DEFAULT_LIMIT, MAX_LIMIT
+from manager.api.types import (
+    InterfaceView,
+    NetworkView,
+    PodView,
+    Summary,
+    WatchedKind,
+    WatchMessage,
+    WatchMessageType,
+)
+
+Json = dict[str, Any]
+
+_TEXT: Json = {"type": "string"}
+_ERROR: Json = {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]}
+
+_LISTS: dict[str, tuple[str, Any]] = {
+    "networks": ("Networks, found by namespace and name of their NAD.", NetworkView),
+    "pods": ("Pods and their states.", PodView),
+    "interfaces": ("Interfaces, by pod and index; `name` is that of the pod.", InterfaceView),
+    "events": ("Events; `namespace` and `name` are those of their object.", Event),
+}
+
+_Parameter = tuple[str, str, Json]
+
+_FILTER: list[_Parameter] = [
+    ("namespace", "Only objects of this namespace.", _TEXT),
+    ("name", "Only objects of this name.", _TEXT),
+]
+_PAGING: list[_Parameter] = [
+    (
+        "limit",
+        "Items of the page.",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+    ),
+    ("continue", "Token of the page before.", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}),
+]
+_WATCH_SUMMARY = (
+    "Changes as server-sent events. Each event's data is a WatchMessage; `object` is an item of the list of `kind`. "
+    "The stream begins with RESET, the state as APPLIED, and SYNCED. It ends with CLOSED, or breaks."
+)
+_LAST_EVENT_ID = (
+    "The last id that was received: only changes since then follow, or, if those are not known, the whole state."
+)
+
+
+def openapi_document() -> bytes:
+    """Returns the document as JSON."""
+    types = [Summary, *(view for _, view in _LISTS.values())]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(types, schemas, strict=True))
+    paths = {"/v1/summary": _operation("Numbers of objects.", schema_of[Summary])}
+    for kind, (summary, view) in _LISTS.items():
+        paths[f"/v1/{kind}"] = _operation(summary, _page(schema_of[view]), [*_FILTER, *_PAGING])
+    paths["/v1/watch"] = _watch()
+    components[WatchMessage.__name__] = _message([schema_of[_LISTS[kind][1]] for kind in WatchedKind])
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "contrail-manager", "version": "1"},
+            "components": {"schemas": components},
+            "paths": paths,
+        }
+    )
+
+
+def _operation(
+    summary: str,
+    schema: Json,
+    query: list[_Parameter] | None = None,
+    *,
+    media_type: str = "application/json",
+) -> Json:
+    parameters = [
+        {"name": name, "in": "query", "description": description, "schema": each}
+        for name, description, each in query or ()
+    ]
+    errors = {
+        "400": "The request is invalid; the message names the parameter.",
+        "503": "A standby, too many connections or watches, or the store is not available; retry later.",
+    }
+    responses = {
+        status: {"description": text, "content": {"application/json": {"schema": _ERROR}}}
+        for status, text in errors.items()
+    }
+    responses["200"] = {"description": "Done.", "content": {media_type: {"schema": schema}}}
+    return {"get": {"summary": summary, "parameters": parameters, "responses": responses}}
+
+
+def _watch() -> Json:
+    kinds: Json = {"type": "string", "default": ",".join(WatchedKind), "examples": [WatchedKind.PODS.value]}
+    query = [("kind", "Kinds, separated by commas.", kinds), *_FILTER]
+    described = _operation(_WATCH_SUMMARY, _TEXT, query, media_type="text/event-stream")
+    header = {"name": "Last-Event-ID", "in": "header", "description": _LAST_EVENT_ID, "schema": _TEXT}
+    described["get"]["parameters"].append(header)
+    return described
+
+
+def _page(item: Json) -> Json:
+    properties = {"items": {"type": "array", "items": item}, "continue": _TEXT}
+    return {"type": "object", "properties": properties, "required": ["items"]}
+
+
+def _message(objects: list[Json]) -> Json:
+    properties: Json = {
+        "type": {"enum": sorted(WatchMessageType)},
+        "kind": {"enum": sorted(WatchedKind)},
+        "object": {"anyOf": objects},
+        "message": _TEXT,
+    }
+    return {"type": "object", "description": WatchMessage.__doc__, "properties": properties, "required": ["type"]}
