@@ -93,7 +93,7 @@ class MachineWriter:
         await self._client.delete(machines.INTERFACE, uuid)
 
     async def remove_leftover(self, uuid: str) -> None:
-        """Deletes what a killed writer left of a virtual machine; its addresses have been released."""
+        """Deletes what a killed writer left of a virtual machine. Addresses are unlinked, and stay."""
         item = await self._client.read(machines.KIND, uuid, fields=_LEFTOVER_FIELDS)
         target = Reference(machines.KIND, uuid, tuple(item["fq_name"]))
         for router in item.get("virtual_router_back_refs", ()):

@@ -75,6 +75,11 @@ class NetworkWriter:
                 for link in found.get("network_ipam_refs", ()):
                     await self._client.delete(networks.IPAM, link["uuid"])
 
+    async def delete_ipam(self, uuid: str) -> None:
+        """Deletes an IPAM unless a network uses it. Idempotent."""
+        with as_store_error(f"IPAM {uuid}"), contextlib.suppress(VncInUseError):
+            await self._client.delete(networks.IPAM, uuid)
+
     async def in_project(self, fq_name: tuple[str, ...], create: Callable[[], Awaitable[None]]) -> None:
         """Creates children of a project, and before them the project if it is missing."""
         await self._ensure_project(fq_name)
@@ -102,7 +107,7 @@ class NetworkWriter:
 
     async def _create(self, network: VirtualNetwork) -> None:
         with contextlib.suppress(VncExistsError):
-            await self._client.create(networks.IPAM, networks.ipam_body(network))
+            await self._client.create(networks.IPAM, networks.ipam_body(network, self._cluster))
         try:
             await self._client.create(networks.KIND, networks.network_body(network, self._cluster))
         except VncExistsError:

@@ -20,6 +20,7 @@ from contrail_config.vnc.dangling_references import DanglingReferences
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.machine_writer import MachineWriter
 from contrail_config.vnc.mapping import addresses, machines
+from contrail_config.vnc.network_leftovers import NetworkLeftovers
 from contrail_config.vnc.router_directory import KIND as ROUTER
 from contrail_config.vnc.store_errors import as_store_error
 
@@ -30,6 +31,9 @@ INTERVAL: Final = 600.0
 
 SECOND_LOOK: Final = 60.0
 """Seconds until the next round if something was found that may be in the middle of a write."""
+
+Release = Callable[[Sequence[str], float], Awaitable[None]]
+"""Releases the addresses of owners, and holds them until the end of a hold, in seconds since the epoch."""
 
 Allocate = Callable[[Sequence[AddressRequest]], Awaitable[list[InterfaceAddress]]]
 
@@ -46,6 +50,8 @@ class Repairs:
         *,
         cluster: str,
         allocate: Allocate,
+        release: Release,
+        networks: NetworkLeftovers,
     ) -> None:
         self._client = client
         self._cache = cache
@@ -53,6 +59,8 @@ class Repairs:
         self._locks = locks
         self._cluster = cluster
         self._allocate = allocate
+        self._release = release
+        self._networks = networks
         self._suspects: set[str] = set()
         self.dangling = DanglingReferences(client)
 
@@ -63,7 +71,11 @@ class Repairs:
                 await self.repair()
             except StoreError as error:
                 log.warning("pods cannot be compared with the server: %s", error)
-            await asyncio.sleep(SECOND_LOOK if self._suspects or self.dangling.has_suspects else INTERVAL)
+            await asyncio.sleep(SECOND_LOOK if self._has_suspects else INTERVAL)
+
+    @property
+    def _has_suspects(self) -> bool:
+        return bool(self._suspects) or self.dangling.has_suspects or self._networks.has_suspects
 
     async def repair(self) -> None:
         """Compares all pods once. Raises StoreError if the server cannot be read."""
@@ -84,6 +96,8 @@ class Repairs:
             await self.dangling.remove(ROUTER, routers, target=machines.KIND, existing=existing)
             own = [item for item in listed if addresses.is_own(item, self._cluster)]
             await self.dangling.remove(addresses.KIND, own, target=machines.INTERFACE, existing=found)
+        await self._networks.delete_hidden()
+        await self._networks.delete_ipams()
 
     def _is_wrong(self, machine: VirtualMachine, found: Mapping[str, Any], links: Mapping[str, set[str]]) -> bool:
         return any(
@@ -136,7 +150,15 @@ class Repairs:
                 for item in await self._client.list_by_uuid(machines.KIND, [uuid], fields=machines.FIELDS):
                     if machines.is_uncommitted(item, self._cluster):  # not committed meanwhile
                         log.warning("virtual machine %s: never committed, deleting it", item["fq_name"][-1])
+                        await self._hold_addresses(item)
                         await self._writer.remove_leftover(uuid)
+
+    async def _hold_addresses(self, item: Mapping[str, Any]) -> None:
+        """Releases the addresses of a virtual machine that is being deleted; others may still be written."""
+        ends = machines.hold_end(item)
+        if ends is not None:
+            found = await self._client.list_referring(machines.INTERFACE, [item["uuid"]], fields=["annotations"])
+            await self._release([interface["uuid"] for interface in found], ends)
 
     async def _delete_lonely(self, uuid: str, *, machine: str) -> None:
         """Deletes an interface that refers to a virtual machine of which it is no part, or which is gone."""

@@ -23,6 +23,7 @@ from contrail_config.vnc.holds import Clock, Holds
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.leftovers import Leftovers
 from contrail_config.vnc.machine_writer import MachineWriter
+from contrail_config.vnc.network_leftovers import NetworkLeftovers
 from contrail_config.vnc.network_writer import NetworkWriter
 from contrail_config.vnc.repairs import Repairs
 from contrail_config.vnc.router_links import RouterLinks
@@ -63,10 +64,18 @@ class VncStore:
         self._holds = Holds(client, self._cache, cluster, clock)
         self._timer = HoldTimer(self._cache.addresses, clock, self._expire)
         self.router_links = RouterLinks(client, self._cache, routers, self._locks)
+        self._network_leftovers = NetworkLeftovers(client, self._networks, self._locks, cluster)
         self.repairs = Repairs(
-            client, self._cache, self._machines, self._locks, cluster=cluster, allocate=self.allocate
+            client,
+            self._cache,
+            self._machines,
+            self._locks,
+            cluster=cluster,
+            allocate=self.allocate,
+            release=self._release_until,
+            networks=self._network_leftovers,
         )
-        self._leftovers = Leftovers(client, self._machines, self._networks, cluster)
+        self._leftovers = Leftovers(client, self._machines, cluster)
 
     @classmethod
     async def open(
@@ -159,6 +168,7 @@ class VncStore:
     async def recover_virtual_machines(self) -> list[VirtualMachine]:
         """All, also pending ones, after finishing what a killed writer left unfinished."""
         await self._leftovers.finish()
+        await self._network_leftovers.delete_hidden()
         return sorted(self._cache.machines, key=lambda machine: machine.name)
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
@@ -248,6 +258,9 @@ class VncStore:
         await self._machines.remove(machine)
         del self._unfinished[machine.uuid]
         return networks
+
+    async def _release_until(self, owners: Sequence[str], ends: float) -> None:
+        await self.release(owners, hold=max(0.0, ends - self._clock()))
 
     def _known(self, uuid: str) -> VirtualMachine | None:
         """Returns a virtual machine, also one whose deletion failed."""

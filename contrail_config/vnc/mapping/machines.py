@@ -4,6 +4,7 @@ The annotation `machine` holds our whole object, and is the commit marker: it is
 acts on half a pod. The virtual machine is created without it, with the annotations that upstream's manager reads.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -84,6 +85,21 @@ def is_uncommitted(item: Mapping[str, Any], cluster: str) -> bool:
     pairs = annotations.from_object(item)
     is_ours = pairs.get(annotations.MANAGER) == annotations.OURS and pairs.get(annotations.CLUSTER) == cluster
     return is_ours and annotations.MACHINE not in pairs
+
+
+def hold_end(item: Mapping[str, Any]) -> float | None:
+    """Returns until when the addresses of a virtual machine that is being deleted are held; None if it is not.
+
+    In seconds since the epoch; 0 if its annotation cannot be read.
+    """
+    text = annotations.from_object(item).get(annotations.DELETING)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        return 0.0
+    return seconds if math.isfinite(seconds) else 0.0
 
 
 def is_own_interface(item: Mapping[str, Any], cluster: str) -> bool:

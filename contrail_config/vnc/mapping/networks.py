@@ -5,7 +5,7 @@ routes, the NAD. Only the vni is the server's. A network without the annotation 
 reads what the server knows of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +34,7 @@ LARGEST_MTU: Final = 9216
 """Of the server. A larger one is only in our annotation."""
 
 _NETWORK_SUFFIX: Final = "-network"
+_IPAM_SUFFIX: Final = "-ipam"
 
 
 def project_body(network: VirtualNetwork) -> dict[str, Any]:
@@ -44,12 +45,36 @@ def project_body(network: VirtualNetwork) -> dict[str, Any]:
 def ipam_name(network: VirtualNetwork) -> tuple[str, str, str]:
     """Returns the name of the network's IPAM, as upstream forms it: `...-pod-ipam` of `...-pod-network`."""
     domain, project, name = network.fq_name
-    return domain, project, f"{name.removesuffix(_NETWORK_SUFFIX)}-ipam"
+    return domain, project, f"{name.removesuffix(_NETWORK_SUFFIX)}{_IPAM_SUFFIX}"
 
 
-def ipam_body(network: VirtualNetwork) -> dict[str, Any]:
-    """Returns the create of the network's IPAM."""
-    return {"fq_name": list(ipam_name(network)), "parent_type": "project"}
+def networks_of_ipam(name: Sequence[str]) -> list[str]:
+    """Returns the names of the networks for which an IPAM of this name may be made."""
+    stem = ":".join(name).removesuffix(_IPAM_SUFFIX)
+    return [stem, f"{stem}{_NETWORK_SUFFIX}"]
+
+
+def ipam_body(network: VirtualNetwork, cluster: str) -> dict[str, Any]:
+    """Returns the create of the network's IPAM, which says that it is ours."""
+    pairs = {annotations.CLUSTER: cluster, annotations.MANAGER: annotations.OURS}
+    return {
+        "fq_name": list(ipam_name(network)),
+        "parent_type": "project",
+        "annotations": annotations.to_map(pairs),
+    }
+
+
+def is_unused_ipam(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether this is an IPAM that we made for this cluster, and that no network uses."""
+    pairs = annotations.from_object(item)
+    is_ours = pairs.get(annotations.MANAGER) == annotations.OURS and pairs.get(annotations.CLUSTER) == cluster
+    return is_ours and not item.get("virtual_network_back_refs")
+
+
+def is_hidden(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether this is a network of ours that is deleted for our readers."""
+    pairs = annotations.from_object(item)
+    return pairs.get(annotations.CLUSTER) == cluster and annotations.HIDDEN in pairs
 
 
 def network_body(network: VirtualNetwork, cluster: str) -> dict[str, Any]:

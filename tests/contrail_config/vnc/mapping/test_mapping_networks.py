@@ -121,12 +121,12 @@ def test_an_annotation_of_another_network_is_refused() -> None:
 
 def test_names_are_formed_as_upstream_forms_them() -> None:
     assert project_body(BLUE)["fq_name"] == ["default-domain", "k8s-default"]
-    assert ipam_body(BLUE)["fq_name"] == ["default-domain", "k8s-default", "k8s-blue-pod-ipam"]
+    assert ipam_body(BLUE, "k8s")["fq_name"] == ["default-domain", "k8s-default", "k8s-blue-pod-ipam"]
 
 
 async def test_the_server_stores_what_is_written(vnc: VncClient) -> None:
     await vnc.create("project", project_body(BLUE))
-    await vnc.create("network-ipam", ipam_body(BLUE))
+    await vnc.create("network-ipam", ipam_body(BLUE, "k8s"))
     assert await vnc.create(KIND, network_body(BLUE, "k8s")) == BLUE.uuid
     found = read_network(await vnc.read(KIND, BLUE.uuid, fields=FIELDS), "k8s")
     assert found == msgspec.structs.replace(BLUE, vni=5)

@@ -1,0 +1,117 @@
+"""Leftovers: IPAMs, hidden networks and pods that a writer could not finish go while the manager runs."""
+
+import pytest
+
+from contrail_config.errors import StoreError
+from contrail_config.objects import VirtualNetwork, interface_uuid
+from contrail_config.vnc.store import VncStore
+from tests.contrail_config.vnc.store.conftest import OpenVnc
+from tests.contrail_config.vnc.store.test_vnc_store_kills import Kill, cut_off
+from tests.support.contrail_api.kinds import KINDS
+from tests.support.contrail_api.server import ContrailApi
+from tests.support.contrail_callers import Caller, Made
+from tests.support.fake_clock import FakeClock
+from tests.support.recorded_reflector import eventually
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
+
+UID = "0a000000-0000-4000-8000-000000000001"
+CREATED_IPAM = 2
+"""Writes until a network's project and IPAM are there."""
+
+
+@pytest.fixture
+async def network(vnc_store: VncStore) -> VirtualNetwork:
+    return await vnc_store.put_network(make_network())
+
+
+def ipams(double: ContrailApi) -> set[str]:
+    """Returns the names of IPAMs that the server does not have from the start."""
+    names = {stored.fq_name[-1] for stored in double.database.of_kind(KINDS["network-ipam"]).values()}
+    return names - {"default-network-ipam", "service-chain-flat-ipam"}
+
+
+async def test_an_ipam_whose_network_was_deleted_before_a_kill_goes_when_it_is_found_twice(
+    open_vnc: OpenVnc, vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi
+) -> None:
+    killed = await open_vnc(Kill(1))
+    await cut_off(killed.delete_network(network.uuid))
+    assert network.uuid not in double.database.objects
+    await vnc_store.repairs.repair()
+    assert len(ipams(double)) == 1
+    await vnc_store.repairs.repair()
+    assert ipams(double) == set()
+
+
+async def test_an_ipam_whose_network_was_not_created_before_a_kill_goes_when_it_is_found_twice(
+    open_vnc: OpenVnc, double: ContrailApi
+) -> None:
+    killed = await open_vnc(Kill(CREATED_IPAM))
+    await cut_off(killed.put_network(make_network()))
+    assert len(ipams(double)) == 1
+    following = await open_vnc()
+    for _ in range(2):
+        await following.repairs.repair()
+    assert ipams(double) == set()
+
+
+async def test_an_ipam_whose_network_is_created_between_two_rounds_stays(
+    open_vnc: OpenVnc, double: ContrailApi
+) -> None:
+    killed = await open_vnc(Kill(CREATED_IPAM))
+    await cut_off(killed.put_network(make_network()))
+    following = await open_vnc()
+    await following.repairs.repair()
+    await following.put_network(make_network())
+    await following.repairs.repair()
+    assert len(ipams(double)) == 1
+
+
+async def test_an_ipam_of_another_program_stays(vnc_store: VncStore, double: ContrailApi, caller: Caller) -> None:
+    fq_name = ["default-domain", "default-project", "theirs-ipam"]
+    await caller.create("network-ipam", fq_name=fq_name, parent_type="project")
+    for _ in range(2):
+        await vnc_store.repairs.repair()
+    assert ipams(double) == {"theirs-ipam"}
+
+
+@pytest.mark.parametrize("failing", ["DELETE /virtual-network/", "DELETE /network-ipam/"])
+async def test_a_network_that_could_not_be_deleted_after_its_last_hold_goes_later(
+    vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, clock: FakeClock, failing: str
+) -> None:
+    owner = new_owner()
+    await allocate_one(vnc_store, network, owner)
+    await vnc_store.release([owner], hold=5)
+    await vnc_store.delete_network(network.uuid)
+    clock.advance(6)
+    double.faults.reject(400, "no", matches=failing, times=1)
+    other = await vnc_store.put_network(make_network("other", "10.2.0.0/24"))
+    with pytest.raises(StoreError):
+        await vnc_store._expire()
+    for _ in range(2):
+        await vnc_store.repairs.repair()
+    assert network.uuid not in double.database.objects
+    assert ipams(double) == {f"{other.fq_name[-1].removesuffix('-network')}-ipam"}
+
+
+async def test_addresses_of_a_deletion_that_another_manager_began_are_held_until_its_end(
+    open_vnc: OpenVnc,
+    vnc_store: VncStore,
+    network: VirtualNetwork,
+    double: ContrailApi,
+    router: Made,
+    clock: FakeClock,
+) -> None:
+    await start_pod(vnc_store, [network], uid=UID)
+    killed = await open_vnc(Kill(1))
+    await cut_off(killed.delete_virtual_machine(UID, hold=60))
+    await eventually(lambda: vnc_store._cache.machines.get(UID) is None)
+    clock.advance(20)
+    for _ in range(2):
+        await vnc_store.repairs.repair()
+    assert UID not in double.database.objects
+    (record,) = vnc_store._cache.addresses
+    assert record.owner == interface_uuid(UID, 0)
+    assert record.held_until == pytest.approx(clock() + 40, abs=0.01)
+    clock.advance(41)
+    await vnc_store._expire()
+    assert not double.database.of_kind(KINDS["instance-ip"])
