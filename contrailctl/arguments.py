@@ -16,6 +16,7 @@ DEFAULT_AGENT = "http://127.0.0.1:9091"
 DEFAULT_TIMEOUT = 10.0
 
 _KINDS = {"networks": "network", "pods": "pod", "interfaces": "interface", "ports": "port", "events": "event"}
+_WATCHED = ("networks", "pods", "events")
 _ATTACHMENT_OPERATIONS = {"add": "attach", "check": "check", "del": "detach"}
 _PLUGIN_DIRS = ("/opt/cni/bin", "/usr/lib/cni")
 
@@ -24,7 +25,7 @@ def parse_arguments(argv: list[str], *, version: str) -> argparse.Namespace:
     """Returns the arguments, with defaults for those of other commands; exits with status 2 if they are invalid."""
     # Options are suppressed by default (see _common_options), so defaults are set here.
     unset = {"manager": None, "agent": None, "output": "table", "timeout": None, "cluster_name": "k8s"}
-    return _parser(version).parse_args(argv, argparse.Namespace(**unset))
+    return _parser(version).parse_args(argv, argparse.Namespace(**unset, watch=False, output_watch_events=False))
 
 
 def _parser(version: str) -> argparse.ArgumentParser:
@@ -68,6 +69,13 @@ def _add_get(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", co
         scope = command.add_mutually_exclusive_group()
         scope.add_argument("-n", "--namespace", help="only objects of this namespace")
         scope.add_argument("-A", "--all-namespaces", action="store_true", help="objects of all namespaces (default)")
+        if kind in _WATCHED:
+            command.add_argument("-w", "--watch", action="store_true", help="then print each change, until interrupted")
+            command.add_argument(
+                "--output-watch-events",
+                action="store_true",
+                help="with --watch: say which objects are added, modified or deleted",
+            )
     kinds.add_parser("datapath", help="list the networks of a node's datapath, from its agent", parents=[common])
 
 

@@ -22,6 +22,7 @@ from contrailctl.output import Output, render
 from contrailctl.purge import purge_datapath
 from contrailctl.status import status
 from contrailctl.table import printable
+from contrailctl.watch import watch
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -44,6 +45,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv, version=version)
     try:
         with sigterm_interrupts():
+            if arguments.watch:
+                return _watch(arguments)
             output = _run(arguments, version)
     # AttachmentError: --container-id, --ifname or --args is invalid.
     except (UsageError, AttachmentError) as error:
@@ -58,6 +61,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace, version: str) -> Output:
+    if arguments.output_watch_events:
+        raise UsageError("--output-watch-events: only with --watch")
     if arguments.command == "cni":
         return _OPERATIONS[arguments.operation](arguments)
     if arguments.command == "datapath":
@@ -75,6 +80,17 @@ def _run(arguments: argparse.Namespace, version: str) -> Output:
     if arguments.kind == "datapath":
         return get.get_datapath(_agent(arguments))
     return _LISTS[arguments.kind](ManagerApi(_manager_endpoint(arguments)), arguments)
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    """Watches until it is interrupted, which is its normal end, or until nobody reads the output."""
+    try:
+        watch(_manager_endpoint(arguments), arguments)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+    return 0
 
 
 def _check(arguments: argparse.Namespace) -> Output:
@@ -125,7 +141,11 @@ def _print(text: str) -> None:
         if text:
             print(text, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter's final flush fails
+        _discard_output()
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter's final flush fails
 
 
 def _fail(error: Exception | str, exit_status: int) -> int:

@@ -15,7 +15,11 @@ from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
-from manager.api.types import InterfaceView, NetworkView, PodView, interface_views
+from manager.api.types import InterfaceView, NetworkView, PodView, interface_views, network_key
+
+NETWORK_HEADER = ("NAMESPACE", "NAME", "SUBNETS", "VNI", "MTU", "INTERFACES", "NETWORK")
+POD_HEADER = ("NAMESPACE", "NAME", "STATE", "INTERFACES", "ADDRESSES", "NODE", "REASON")
+EVENT_HEADER = ("NAMESPACE", "LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
 
 
 class PortView(msgspec.Struct, frozen=True):
@@ -31,15 +35,13 @@ class PortView(msgspec.Struct, frozen=True):
 def get_networks(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     """Lists networks: those of NADs and the cluster pod network."""
     views = manager.networks(namespace=arguments.namespace, name=arguments.name)
-    header = ("NAMESPACE", "NAME", "SUBNETS", "VNI", "MTU", "INTERFACES", "NETWORK")
-    return _list_output("network", arguments, views, header, _network_row)
+    return _list_output("network", arguments, views, NETWORK_HEADER, network_row)
 
 
 def get_pods(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     """Lists pods and their states."""
     views = manager.pods(namespace=arguments.namespace, name=arguments.name)
-    header = ("NAMESPACE", "NAME", "STATE", "INTERFACES", "ADDRESSES", "NODE", "REASON")
-    return _list_output("pod", arguments, views, header, _pod_row)
+    return _list_output("pod", arguments, views, POD_HEADER, pod_row)
 
 
 def get_interfaces(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -> Output:
@@ -75,8 +77,7 @@ def get_ports(agent: AgentApi, arguments: argparse.Namespace) -> Output:
 def get_events(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     """Lists events, oldest first."""
     views = sorted(manager.events(namespace=arguments.namespace, name=arguments.name), key=lambda view: view.last_seen)
-    header = ("NAMESPACE", "LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
-    return _list_output("events of", arguments, views, header, _event_row)
+    return _list_output("events of", arguments, views, EVENT_HEADER, event_row)
 
 
 def get_datapath(agent: AgentApi) -> Output:
@@ -114,21 +115,27 @@ def _list_output(
     row: Callable[[Any], Sequence[str]],
 ) -> Output:
     if arguments.name is not None and not views:
-        where = f"{arguments.namespace}/" if arguments.namespace else ""
-        raise NotFoundError(f"{kind} {where}{arguments.name} not found")
+        raise not_found(kind, arguments)
     return Output(format_table(header, [row(view) for view in views]), {"items": views})
 
 
-def _network_row(view: NetworkView) -> Sequence[str]:
+def not_found(kind: str, arguments: argparse.Namespace) -> NotFoundError:
+    """Returns the error for a name that nothing has."""
+    where = f"{arguments.namespace}/" if arguments.namespace else ""
+    return NotFoundError(f"{kind} {where}{arguments.name} not found")
+
+
+def network_row(view: NetworkView) -> Sequence[str]:
+    """Returns the cells of a network."""
     network = view.network
-    # A network without a NAD has its own name and no namespace.
-    namespace, _, name = (network.nad or f"/{network.fq_name[2]}").rpartition("/")
+    namespace, name = network_key(view)
     subnets = ",".join(subnet.cidr for subnet in network.subnets)
     mtu = "auto" if network.mtu is None else str(network.mtu)
     return (namespace, name, subnets, str(network.vni), mtu, str(view.interfaces), network.name)
 
 
-def _pod_row(view: PodView) -> Sequence[str]:
+def pod_row(view: PodView) -> Sequence[str]:
+    """Returns the cells of a pod."""
     interfaces = view.machine.interfaces if view.machine else ()
     addresses = ",".join(filter(None, map(_addresses, interfaces)))
     reason = view.reason or ""
@@ -169,7 +176,8 @@ def _refusal_row(refusal: Refusal) -> Sequence[str]:
     return (str(refusal.vni), refusal.subnet or ":".join(refusal.network), refusal.message)
 
 
-def _event_row(event: Event) -> Sequence[str]:
+def event_row(event: Event) -> Sequence[str]:
+    """Returns the cells of an event."""
     seen = format_age(time.time() - event.last_seen)
     subject = f"{event.kind}/{event.name}"
     return (event.namespace, seen, event.type.value, event.reason, subject, str(event.count), event.message)

@@ -10,9 +10,23 @@ _GAP = 3
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Returns one line per row; columns are as wide as their widest cell, an empty cell is `-`."""
-    lines = [list(header), *([printable(cell) or "-" for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(_line(cells, widths) for cells in lines)
+    return GrowingTable(header).text(rows)
+
+
+class GrowingTable:
+    """A table whose rows come in batches. Columns are never narrower than before, as in the watches of kubectl."""
+
+    def __init__(self, header: Sequence[str]) -> None:
+        self._unprinted: list[Sequence[str]] = [header]
+        self._widths = [0] * len(header)
+
+    def text(self, rows: Sequence[Sequence[str]]) -> str:
+        """Returns one line per row, the first time after the header."""
+        lines = [*self._unprinted, *([printable(cell) or "-" for cell in row] for row in rows)]
+        self._unprinted = []
+        columns = range(len(self._widths))
+        self._widths = [max([self._widths[column], *(len(line[column]) for line in lines)]) for column in columns]
+        return "\n".join(_line(cells, self._widths) for cells in lines)
 
 
 def printable(text: str) -> str:

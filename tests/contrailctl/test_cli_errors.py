@@ -26,7 +26,10 @@ def page(text: str, status: int) -> Handler:
 async def serve_bytes(answer: Bytes) -> AsyncIterator[str]:
     """Serves bytes and then keeps the connection open until its peer closes it."""
 
+    talks: list[asyncio.Task[None] | None] = []
+
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks.append(asyncio.current_task())
         answer(writer)
         while await reader.read(1000):
             pass
@@ -35,6 +38,8 @@ async def serve_bytes(answer: Bytes) -> AsyncIterator[str]:
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with asyncio.timeout(10.0):
+            await asyncio.gather(*filter(None, talks))  # each sees that its peer has closed
 
 
 def failed(ended: CommandOutcome, message: str) -> None:
