@@ -83,6 +83,12 @@ class KubernetesStoreSettings(_Section, frozen=True, tag_field="kind", tag="kube
     """Custom resources in a cluster."""
 
 
+class ContrailStoreSettings(VncSettings, frozen=True, tag_field="kind", tag="vnc"):
+    """A Contrail API server. `take_over`: pods and networks that another program wrote for the cluster are kept."""
+
+    take_over: bool = False
+
+
 class MetaPlugin(StrEnum):
     """Caller of the plugin: the runtime, once for all interfaces (none), or Multus, once per interface."""
 
@@ -121,7 +127,7 @@ class ManagerConfiguration(_Section, frozen=True):
     node: Annotated[str, msgspec.Meta(min_length=1)] = msgspec.field(default_factory=socket.gethostname)
     pod_network: PodNetworkSettings = PodNetworkSettings()
     source: ManifestSourceSettings | KubernetesSourceSettings = ManifestSourceSettings()
-    store: EmbeddedStoreSettings | KubernetesStoreSettings | VncSettings = EmbeddedStoreSettings()
+    store: EmbeddedStoreSettings | KubernetesStoreSettings | ContrailStoreSettings = EmbeddedStoreSettings()
     meta_plugin: MetaPluginSettings = MetaPluginSettings()
     namespace_isolation: NamespaceIsolation = NamespaceIsolation()
     network_slices: bool = False
@@ -200,7 +206,7 @@ def _check_store(errors: ValidationErrors, configuration: ManagerConfiguration) 
     """Adds a problem if the store is not supported, or not with this source."""
     in_cluster = isinstance(configuration.source, KubernetesSourceSettings)
     match configuration.store:
-        case VncSettings() as settings:
+        case ContrailStoreSettings() as settings:
             if not in_cluster:
                 errors.add("store.kind", "vnc: needs source.kind kubernetes")
             for key, problem in setting_problems(settings):

@@ -43,7 +43,7 @@ class MachineWriter:
             raise ConflictError(f"virtual machine {machine.name}: already exists as {old.name}, and cannot be renamed")
         with as_store_error(f"virtual machine {machine.name}"):
             await self._create(machine)
-            if old is None or (old.interfaces, old.node) != (machine.interfaces, machine.node):
+            if old is None or old.interfaces != machine.interfaces or not await self._has_same_router(old, machine):
                 await self._connect(machine, old)
             await self._commit(machine)
 
@@ -90,7 +90,7 @@ class MachineWriter:
         """Unlinks all addresses of an interface, and deletes it."""
         for linked in await self._client.list_referring(addresses.KIND, [uuid], fields=addresses.FIELDS):
             await self._client.remove_reference(addresses.KIND, linked["uuid"], Reference(machines.INTERFACE, uuid, ()))
-        await self._client.delete(machines.INTERFACE, uuid)
+        await self._delete_unlinked(uuid)
 
     async def remove_leftover(self, uuid: str) -> None:
         """Deletes what a killed writer left of a virtual machine. Addresses are unlinked, and stay."""
@@ -120,6 +120,13 @@ class MachineWriter:
         except VncNotFoundError:
             problem = f"virtual machine {machine.name}: its uuid {machine.uuid} belongs to an object of another name"
             raise ConflictError(problem) from None
+
+    async def _has_same_router(self, old: VirtualMachine, machine: VirtualMachine) -> bool:
+        """Whether the nodes of both have one virtual router, as a node has of which only the name differs."""
+        if old.node == machine.node:
+            return True
+        router = await self._routers.find(machine.node)
+        return router is not None and router == await self._routers.find(old.node)
 
     async def _connect(self, machine: VirtualMachine, old: VirtualMachine | None) -> None:
         """Writes interfaces and references. The vrouter agent does not see the virtual machine while they change."""
@@ -171,8 +178,19 @@ class MachineWriter:
                     await self._client.remove_reference(addresses.KIND, record.uuid, target)
         try:
             await self._client.delete(machines.INTERFACE, interface.uuid)
-        except VncInUseError:  # an address that is not ours
+        except VncInUseError:  # an address that is not ours, or a floating IP
             await self.remove_interface(interface.uuid)
+
+    async def _delete_unlinked(self, interface: str) -> None:
+        """Deletes an interface without addresses, and removes it from floating IPs, such as those of services."""
+        try:
+            await self._client.delete(machines.INTERFACE, interface)
+        except VncInUseError:
+            item = await self._client.read(machines.INTERFACE, interface, fields=["floating_ip_back_refs"])
+            for floating_ip in item.get("floating_ip_back_refs", ()):
+                target = Reference(machines.INTERFACE, interface, ())
+                await self._client.remove_reference("floating-ip", floating_ip["uuid"], target)
+            await self._client.delete(machines.INTERFACE, interface)
 
     async def _commit(self, machine: VirtualMachine) -> None:
         stored = {}

@@ -1,6 +1,7 @@
 """Writes of networks: project, IPAM and network on the server.
 
-Project and IPAM are made where they are missing, and never altered. A network with held addresses cannot be deleted on
+Project and IPAM are made where they are missing, and never altered; of a network that others made, only the annotation
+that makes it ours is written. A network with held addresses cannot be deleted on
 the server: it loses the annotation that makes it ours, so nobody sees it, and goes with its last hold.
 """
 
@@ -15,32 +16,43 @@ from contrail_config.addressing.notation import parse_address
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.errors import ConflictError, InUseError, StoreError
 from contrail_config.objects import VirtualNetwork
+from contrail_config.stored_identity import has_equal_subnets
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.errors import VncExistsError, VncInUseError, VncNotFoundError
 from contrail_config.vnc.mapping import addresses, annotations, networks
 from contrail_config.vnc.mapping.subnets import subnet_problem
+from contrail_config.vnc.network_adoption import NetworkAdoption
 from contrail_config.vnc.store_errors import as_store_error
 
 
 class NetworkWriter:
-    """Creates, changes and deletes networks of one cluster."""
+    """Creates, changes and deletes networks of one cluster. `adoption` finds those of others that may be used."""
 
-    def __init__(self, client: VncClient, cache: Cache, cluster: str) -> None:
+    def __init__(
+        self, client: VncClient, cache: Cache, cluster: str, *, adoption: NetworkAdoption | None = None
+    ) -> None:
         self._client = client
         self._cache = cache
         self._cluster = cluster
+        self._adoption = adoption
         self._projects: set[tuple[str, ...]] = set()
 
     async def put(self, network: VirtualNetwork) -> VirtualNetwork:
-        """Creates or replaces a network and returns it with its vni. Raises StoreError."""
+        """Creates, adopts or replaces a network and returns it with its vni. Raises StoreError."""
         old = self._cache.networks.get(network.uuid)
+        if old is None and self._adoption is not None:
+            with as_store_error(f"network {network.name}"):
+                network = await self._adoption.adopted(network)
+            old = self._cache.networks.get(network.uuid)
         self._check_name(network, old)
         self._check_subnets(network)
         if old is not None and msgspec.structs.replace(network, vni=old.vni) == old:
             return old
         with as_store_error(f"network {network.name}"):
-            if old is None:
+            if networks.was_adopted(network) and await self._exists(network):
+                await self._annotate(network, old)
+            elif old is None:
                 await self.in_project(network.fq_name[:2], partial(self._create, network))
             else:
                 await self._change(network, old)
@@ -126,6 +138,19 @@ class NetworkWriter:
             await self._free_outside(network)
             changes["network_ipam_refs"] = networks.ipam_links(network)
         await self._client.update(networks.KIND, network.uuid, changes)
+        await self._set_annotation(network)
+
+    async def _annotate(self, network: VirtualNetwork, old: VirtualNetwork | None) -> None:
+        """Writes a network that others made. Raises ConflictError if its subnets would change."""
+        if old is not None and not has_equal_subnets(network, old):
+            raise ConflictError(f"network {network.name}: made by another program, so its subnets cannot change")
+        await self._set_annotation(network)
+
+    async def _exists(self, network: VirtualNetwork) -> bool:
+        """Whether the server has a network of this uuid; else it was deleted by others, and is created."""
+        return bool(await self._client.list_by_uuid(networks.KIND, [network.uuid], fields=["id_perms"]))
+
+    async def _set_annotation(self, network: VirtualNetwork) -> None:
         # read again: a newer release may have added fields since the cache was told
         item = await self._client.read(networks.KIND, network.uuid, fields=["annotations"])
         annotation = networks.network_annotation(network, annotations.json_in(item, annotations.NETWORK))

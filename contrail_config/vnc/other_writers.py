@@ -48,7 +48,7 @@ class OtherWriters:
         count = f"{len(self._names)} virtual machines" if len(self._names) > 1 else "a virtual machine"
         raise StoreError(
             f"Contrail API server: another program, such as Contrail's kube-manager, wrote {count} of cluster"
-            f" {self._cluster} ({named}): stop it and delete what it wrote, since nothing is taken over"
+            f" {self._cluster} ({named}): stop it, and set store.take-over to keep the pods that it wrote"
         )
 
     async def wait(self) -> None:

@@ -23,10 +23,12 @@ from contrail_config.vnc.holds import Clock, Holds
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.leftovers import Leftovers
 from contrail_config.vnc.machine_writer import MachineWriter
+from contrail_config.vnc.network_adoption import NetworkAdoption
 from contrail_config.vnc.network_leftovers import NetworkLeftovers
 from contrail_config.vnc.network_writer import NetworkWriter
 from contrail_config.vnc.repairs import Repairs
 from contrail_config.vnc.router_links import RouterLinks
+from contrail_config.vnc.takeover import StaticPods, Takeover, no_static_pods
 from contrail_config.vnc.virtual_routers import NodeAddresses, VirtualRouters, no_addresses
 
 
@@ -40,7 +42,8 @@ class _Deletion(NamedTuple):
 class VncStore:
     """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch.
 
-    `node_addresses` returns the addresses of a node, to find its virtual router by.
+    `node_addresses` returns the addresses of a node, to find its virtual router by. `take_over`: pods and networks that
+    another program wrote for the cluster become ours, unless one of the pods is one of `static_pods`.
     """
 
     def __init__(
@@ -51,6 +54,8 @@ class VncStore:
         clock: Clock = time.time,
         intervals: Intervals = DEFAULT_INTERVALS,
         node_addresses: NodeAddresses = no_addresses,
+        take_over: bool = False,
+        static_pods: StaticPods = no_static_pods,
     ) -> None:
         self._cache = Cache(cluster)
         self._clock = clock
@@ -58,7 +63,9 @@ class VncStore:
         self._locks = KeyedLocks()
         self._follower = Follower(client, self._cache, intervals)
         self.routers = routers = VirtualRouters(client, node_addresses)
-        self._networks = NetworkWriter(client, self._cache, cluster)
+        self._takeover = Takeover(client, cluster, static_pods) if take_over else None
+        adoption = NetworkAdoption(client, cluster) if take_over else None
+        self._networks = NetworkWriter(client, self._cache, cluster, adoption=adoption)
         self._machines = MachineWriter(client, self._cache, self._networks, routers)
         self._allocator = Allocator(client, self._cache, cluster, clock)
         self._holds = Holds(client, self._cache, cluster, clock)
@@ -79,18 +86,27 @@ class VncStore:
 
     @classmethod
     async def open(
-        cls, client: VncClient, *, cluster: str, clock: Clock = time.time, intervals: Intervals = DEFAULT_INTERVALS
+        cls,
+        client: VncClient,
+        *,
+        cluster: str,
+        clock: Clock = time.time,
+        intervals: Intervals = DEFAULT_INTERVALS,
+        take_over: bool = False,
     ) -> Self:
         """Returns a started store. Raises StoreError, see `start`."""
-        store = cls(client, cluster=cluster, clock=clock, intervals=intervals)
+        store = cls(client, cluster=cluster, clock=clock, intervals=intervals, take_over=take_over)
         await store.start()
         return store
 
     async def start(self) -> None:
         """Reads the cluster's objects, and follows them from then on.
 
-        Raises StoreUnavailableError; StoreError if another program writes the pods of this cluster.
+        Raises StoreUnavailableError; StoreError if another program writes the pods of this cluster, and may not or
+        cannot be taken over from.
         """
+        if self._takeover is not None:
+            await self._takeover.run()
         self._follower.start()
         try:
             await self._follower.wait_until_synced()

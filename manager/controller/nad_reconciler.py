@@ -16,6 +16,7 @@ import msgspec
 
 from contrail_config.errors import ConflictError
 from contrail_config.objects import EventType, FqName, VirtualNetwork
+from contrail_config.stored_identity import with_stored_identity
 from manager.configuration import ManagerConfiguration
 from manager.controller.nad_record import NadRecord
 from manager.controller.network_table import NetworkTable, describe_subnets
@@ -144,6 +145,8 @@ class NadReconciler:
         self, key: str, record: NadRecord, definition: NetworkDefinition, own: VirtualNetwork | None
     ) -> KnownNad:
         wanted = self.spread.with_mode(nad_network(record.nad, definition, self._configuration), definition, own)
+        if own is not None:
+            wanted = with_stored_identity(wanted, own)
         holder = self._catalogue.networks.get(wanted.fq_name) or self._networks.unconfirmed(wanted.fq_name)
         if own is None and holder is not None and (holder.nad != key or wanted.fq_name in self._catalogue.networks):
             self._dependents[wanted.fq_name].add(key)

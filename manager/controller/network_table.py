@@ -15,6 +15,7 @@ import msgspec
 from contrail_config.errors import ConflictError, InUseError, StoreError
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import Change, ChangeType, Store, WatchStart
+from contrail_config.stored_identity import with_stored_identity
 from contrail_service.errors import ConfigurationError
 from manager.store_space import once_there_is_space
 
@@ -53,8 +54,8 @@ class NetworkTable:
         """
         # The watch begins before the list, so that no change between them is missed.
         async with self._store.watch_networks(start=WatchStart.NOW) as changes:
-            await once_there_is_space(partial(_ensure_pod_network, self._store, pod_network))
-            self._pod_network = pod_network.uuid
+            kept = await once_there_is_space(partial(_ensure_pod_network, self._store, pod_network))
+            self._pod_network = kept.uuid
             for network in await self._store.networks():
                 self._note(network)
             yield changes
@@ -184,12 +185,14 @@ class NetworkTable:
 async def _ensure_pod_network(store: Store, wanted: VirtualNetwork) -> VirtualNetwork:
     """Creates or updates the cluster pod network, and returns it as stored.
 
-    Subnets can be added, but not changed or removed while an address of the network is allocated. Raises
-    ConfigurationError.
+    Subnets can be added, but not changed or removed while an address of the network is allocated. Those of a network
+    that others made stay as they are. Raises ConfigurationError; ConflictError.
     """
-    present = next((network for network in await store.networks() if network.uuid == wanted.uuid), None)
+    present = next((network for network in await store.networks() if network.fq_name == wanted.fq_name), None)
     if present is None:
         return await store.put_network(wanted)
+    if present.uuid != wanted.uuid:
+        return await store.put_network(msgspec.structs.replace(with_stored_identity(wanted, present), vni=present.vni))
     if not set(present.subnets) <= set(wanted.subnets):
         await _delete_pod_network(store, present, wanted)
     return await store.put_network(msgspec.structs.replace(wanted, vni=present.vni))

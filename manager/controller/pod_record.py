@@ -15,6 +15,7 @@ class Assignment(NamedTuple):
     """What the store holds for a pod: uuid, name and node of its virtual machine, networks of its interfaces.
 
     `addresses` is their number. `has_mirror_pod`: the pod is a static pod, whose mirror pod may come back.
+    `foreign_interfaces` are the uuids of interfaces that another program wrote; empty if they are derived from `uuid`.
     """
 
     uuid: str
@@ -23,10 +24,13 @@ class Assignment(NamedTuple):
     networks: tuple[str, ...]
     addresses: int
     has_mirror_pod: bool
+    foreign_interfaces: tuple[str, ...] = ()
 
     @property
     def interfaces(self) -> list[str]:
         """Uuids of the interfaces."""
+        if self.foreign_interfaces:
+            return list(self.foreign_interfaces)
         return [interface_uuid(self.uuid, index) for index in range(len(self.networks))]
 
     @property
@@ -138,6 +142,8 @@ class PodRecord:
 
 def assignment_of(vm: VirtualMachine) -> Assignment:
     """Returns the assignment that a virtual machine is."""
+    uuids = tuple(interface.uuid for interface in vm.interfaces)
+    is_derived = uuids == tuple(interface_uuid(vm.uuid, index) for index in range(len(uuids)))
     return Assignment(
         uuid=vm.uuid,
         name=vm.name,
@@ -145,4 +151,5 @@ def assignment_of(vm: VirtualMachine) -> Assignment:
         networks=tuple(interface.network_uuid for interface in vm.interfaces),
         addresses=sum(len(interface.addresses) for interface in vm.interfaces),
         has_mirror_pod=vm.has_mirror_pod,
+        foreign_interfaces=() if is_derived else uuids,
     )

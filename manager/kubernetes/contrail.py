@@ -15,21 +15,24 @@ from contrail_config.vnc.access import load_access
 from contrail_config.vnc.client import connect
 from contrail_config.vnc.errors import VncConfigurationError, VncError
 from contrail_config.vnc.follower import Intervals
-from contrail_config.vnc.settings import VncSettings
 from contrail_config.vnc.store import VncStore
 from contrail_service.client_metrics import ClientMetrics
 from contrail_service.errors import ConfigurationError
-from manager.configuration import ManagerConfiguration
+from manager.configuration import ContrailStoreSettings, ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember
 from manager.kubernetes.node_address_reader import NodeAddressReader
 from manager.kubernetes.node_report_watch import may_be_plugged
+from manager.kubernetes.static_pod_reader import StaticPodReader
 from manager.kubernetes.store_deletions import StoreDeletions
 from manager.manager import Manager, run_until_first_ends
 
 
 @asynccontextmanager
 async def join_contrail(
-    configuration: ManagerConfiguration, settings: VncSettings, cluster: ClusterMember, registry: CollectorRegistry
+    configuration: ManagerConfiguration,
+    settings: ContrailStoreSettings,
+    cluster: ClusterMember,
+    registry: CollectorRegistry,
 ) -> AsyncIterator[VncStore]:
     """Yields a store that is not started: only a leader reads it. Raises ConfigurationError."""
     try:
@@ -49,6 +52,8 @@ async def join_contrail(
             cluster=configuration.cluster_name,
             intervals=intervals,
             node_addresses=NodeAddressReader(cluster.client),
+            take_over=settings.take_over,
+            static_pods=StaticPodReader(cluster.client),
         )
 
 

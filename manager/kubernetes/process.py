@@ -21,7 +21,6 @@ from contrail_config.kube.errors import KubeConfigurationError, KubeError
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import UNPLUGGED_HOLD
-from contrail_config.vnc.settings import VncSettings
 from contrail_config.vnc.store import VncStore
 from contrail_service.client_metrics import ClientMetrics
 from contrail_service.errors import ConfigurationError, RestartError
@@ -29,7 +28,7 @@ from contrail_service.listen import parse_listen, parse_optional_listen
 from contrail_service.pages import status_routes
 from contrail_service.serving import pages_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
-from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
+from manager.configuration import ContrailStoreSettings, KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember, join_cluster
 from manager.kubernetes.contrail import join_contrail, lead_on_contrail, make_contrail_manager
 from manager.kubernetes.node_block_keeper import NodeBlockKeeper
@@ -55,7 +54,7 @@ async def run_in_cluster(configuration: ManagerConfiguration, settings: Kubernet
             cluster = await stack.enter_async_context(join_cluster(configuration, settings, observer=observer))
             leads = Gauge("contrail_manager_leads", "1 if this manager is the one that writes", registry=registry)
             leads.set_function(lambda: float(cluster.is_leader))
-            if isinstance(configuration.store, VncSettings):
+            if isinstance(configuration.store, ContrailStoreSettings):
                 contrail = join_contrail(configuration, configuration.store, cluster, registry)
                 await _run_on_contrail(
                     stack, configuration, cluster, await stack.enter_async_context(contrail), registry

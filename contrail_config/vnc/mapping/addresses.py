@@ -69,14 +69,18 @@ def claim_body(claim: AddressClaim, cluster: str) -> dict[str, Any]:
         "virtual_network_refs": [Reference(networks.KIND, claim.network_uuid, claim.network).json()],
         "instance_ip_family": f"v{family_of(claim.address)}",
         "instance_ip_address": claim.address,
-        "annotations": annotations.to_map({annotations.CLUSTER: cluster, annotations.OWNER: claim.owner}),
+        "annotations": annotations.to_map(owner_annotations(claim.owner, cluster)),
     }
+
+
+def owner_annotations(owner: str, cluster: str) -> dict[str, str]:
+    """Returns what makes an instance-ip the record of an address of ours."""
+    return {annotations.CLUSTER: cluster, annotations.OWNER: owner}
 
 
 def held_annotations(record: AddressRecord, until: float, cluster: str) -> dict[str, Any]:
     """Returns the annotations of a released instance-ip, as a map: an update replaces it as a whole."""
-    pairs = {annotations.CLUSTER: cluster, annotations.OWNER: record.owner, annotations.HELD_UNTIL: f"{until:.3f}"}
-    return annotations.to_map(pairs)
+    return annotations.to_map({**owner_annotations(record.owner, cluster), annotations.HELD_UNTIL: f"{until:.3f}"})
 
 
 def is_own(item: Mapping[str, Any], cluster: str) -> bool:

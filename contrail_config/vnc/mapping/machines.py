@@ -63,6 +63,11 @@ def machine_annotation(machine: VirtualMachine, stored: Mapping[str, Any] | None
     return msgspec.json.encode(with_unknown_fields(machine, stored or {})).decode()
 
 
+def takeover_annotations(machine: VirtualMachine) -> dict[str, str]:
+    """Returns what makes a virtual machine that another program wrote one of ours, in one write."""
+    return {annotations.MANAGER: annotations.OURS, annotations.MACHINE: machine_annotation(machine)}
+
+
 def read_machine(item: Mapping[str, Any], cluster: str) -> VirtualMachine | None:
     """Returns the virtual machine in an object; None if it is not this cluster's, or not committed, or being deleted.
 

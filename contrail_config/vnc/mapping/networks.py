@@ -5,19 +5,22 @@ routes, the NAD. Only the vni is the server's. A network without the annotation 
 reads what the server knows of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from contrail_config.objects import ForwardingMode, VirtualNetwork
+from contrail_config.objects import ForwardingMode, VirtualNetwork, network_uuid
 from contrail_config.unknown_fields import with_unknown_fields
 from contrail_config.vnc.mapping import annotations
-from contrail_config.vnc.mapping.subnets import link_attributes, linked_subnets
+from contrail_config.vnc.mapping.subnets import flat_subnets, link_attributes, linked_subnets
 
 KIND: Final = "virtual-network"
 IPAM: Final = "network-ipam"
 PROJECT: Final = "project"
+
+IPAM_FIELDS: Final = ("ipam_subnet_method", "ipam_subnets")
+"""Fields of an IPAM that are read."""
 
 FIELDS: Final = (
     "annotations",
@@ -132,18 +135,35 @@ def read_network(item: Mapping[str, Any], cluster: str) -> VirtualNetwork | None
     return msgspec.structs.replace(network, vni=item.get("virtual_network_network_id", 0))
 
 
-def adopted_network(item: Mapping[str, Any], *, nad: str | None) -> VirtualNetwork:
-    """Returns a network that others made, such as upstream's kube-manager, for the NAD that names it."""
+def adopted_network(
+    item: Mapping[str, Any], *, nad: str | None, ipams: Mapping[str, Mapping[str, Any]] | None = None
+) -> VirtualNetwork:
+    """Returns a network that others made, such as upstream's kube-manager, for the NAD that names it.
+
+    `ipams` are those to which it is linked, by uuid: flat-subnet ones have its subnets.
+    """
     domain, project, name = item["fq_name"]
     modes = {str(mode): mode for mode in ForwardingMode}
     mode = (item.get("virtual_network_properties") or {}).get("forwarding_mode")
+    links = item.get("network_ipam_refs") or []
+    flat = (subnet for link in links for subnet in flat_subnets((ipams or {}).get(link.get("uuid", ""), {})))
     return VirtualNetwork(
         fq_name=(domain, project, name),
         uuid=item["uuid"],
-        subnets=linked_subnets(item.get("network_ipam_refs") or []),
+        subnets=(*linked_subnets(links), *flat),
         mtu=item.get("mtu") or 1500,
         ip_fabric_snat=bool(item.get("fabric_snat")),
         vni=item.get("virtual_network_network_id", 0),
         nad=nad,
         forwarding_mode=modes.get(mode or "", ForwardingMode.L2_L3),
     )
+
+
+def has_flat_subnets(links: Iterable[Mapping[str, Any]], ipams: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether one of the links is to a flat-subnet IPAM."""
+    return any(flat_subnets(ipams.get(link.get("uuid", ""), {})) for link in links)
+
+
+def was_adopted(network: VirtualNetwork) -> bool:
+    """Whether others made this network of ours: its uuid is not the one that follows from its name."""
+    return network.uuid != network_uuid(network.fq_name)

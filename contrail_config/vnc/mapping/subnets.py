@@ -9,6 +9,9 @@ from contrail_config.objects import Subnet
 
 _SUBNET_NAMESPACE: Final = uuid.UUID("d2a6c1f7-5a0e-4b59-8f3c-7e1b9d40a6c2")
 
+FLAT: Final = "flat-subnet"
+"""Method of IPAMs that have subnets themselves, such as that of the pod network of Contrail's kube-manager."""
+
 _NO_GATEWAY: Final = {4: "0.0.0.0", 6: "::"}
 
 
@@ -25,6 +28,13 @@ def linked_subnets(links: Sequence[Mapping[str, Any]]) -> tuple[Subnet, ...]:
         for subnet in (link.get("attr") or {}).get("ipam_subnets") or []
         if subnet.get("subnet")
     )
+
+
+def flat_subnets(ipam: Mapping[str, Any]) -> tuple[Subnet, ...]:
+    """Returns the subnets of a flat-subnet IPAM, which each network that is linked to it has; none of another IPAM."""
+    if ipam.get("ipam_subnet_method") != FLAT:
+        return ()
+    return tuple(_own_subnet(subnet) for subnet in (ipam.get("ipam_subnets") or {}).get("subnets") or [])
 
 
 def subnet_problem(subnet: Subnet) -> str | None:

@@ -75,6 +75,7 @@ _ALL = (
         ("virtual-network", "virtual-machine-interface"),
         frozenset({"instance_ip_address", "instance_ip_family", "instance_ip_secondary", "subnet_uuid"}),
     ),
+    Kind("floating-ip", ("instance-ip",), ("virtual-machine-interface",), frozenset({"floating_ip_address"})),
     Kind(
         "virtual-router",
         ("global-system-config",),

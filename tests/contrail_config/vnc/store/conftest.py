@@ -22,11 +22,16 @@ async def open_vnc(double: ContrailApi, clock: FakeClock) -> AsyncIterator[OpenV
     async with AsyncExitStack() as resources:
 
         async def open_one(
-            before_write: Callable[[], float] = unlimited, *, intervals: Intervals | None = None
+            before_write: Callable[[], float] = unlimited,
+            *,
+            intervals: Intervals | None = None,
+            take_over: bool = False,
         ) -> VncStore:
             access = VncAccess((double.url,))
             client = await resources.enter_async_context(connect(access, deadline=10, before_write=before_write))
-            store = await VncStore.open(client, cluster="k8s", clock=clock, intervals=intervals or Intervals())
+            store = await VncStore.open(
+                client, cluster="k8s", clock=clock, intervals=intervals or Intervals(), take_over=take_over
+            )
             resources.push_async_callback(store.close)
             return store
 
