@@ -43,7 +43,11 @@ _BETWEEN_PODS = {
 _OPTIONAL = ("bridge", "ipv6")
 """Settings of modules that a kernel may do without."""
 
-_BRIDGE = {f"ipv6/conf/{BRIDGE.name}/disable_ipv6": "0"}
+_BRIDGE = {
+    # Without it a gateway goes with another address of its subnet that was there before, and is removed.
+    f"ipv4/conf/{BRIDGE.name}/promote_secondaries": "1",
+    f"ipv6/conf/{BRIDGE.name}/disable_ipv6": "0",
+}
 
 
 def configure_namespace(sysctl_dir: str) -> None:

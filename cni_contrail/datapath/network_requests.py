@@ -72,6 +72,11 @@ def filter_requests(state: NetworkState, difference: Plan) -> Iterator[NetlinkRe
 def table_requests(difference: Plan, state: NetworkState) -> Iterator[NetlinkRequest]:
     """Requests to change addresses of the bridge, forwarding entries, neighbours and routes."""
     refs = {name: LinkRef(name, index) for name, index in state.indexes.items()}
+    # The kernel has an IPv6 address only once on a link, whatever its prefix: an earlier one goes first.
+    added = {gateway.address for gateway in difference.add_gateways if ":" in gateway.address}
+    first = {gateway for gateway in difference.remove_gateways if gateway.address in added}
+    for address in sorted(first):
+        yield remove_address(BRIDGE, address)
     for address in sorted(difference.add_gateways):
         yield add_address(BRIDGE, address)
     yield from _forwarding_requests(difference, refs)
@@ -84,7 +89,7 @@ def table_requests(difference: Plan, state: NetworkState) -> Iterator[NetlinkReq
         yield bridge.remove_forwarding(mac, refs[link])
     for link, mac in sorted(difference.remove_destinations):
         yield tunnel_messages.remove_destination(mac, refs[link])
-    for address in sorted(difference.remove_gateways):
+    for address in sorted(difference.remove_gateways - first):
         yield remove_address(BRIDGE, address)
 
 

@@ -61,7 +61,7 @@ def reconcile_node_end(kernel: RouteSocket, end: EndState, ends: Ends, subnets: 
     addresses = {ends.pair.node(version) for version in ends.versions}
     if 6 in ends.versions:
         addresses.add(_SOLICITOR)
-    return _set_end(kernel, end, addresses, routes)
+    return _set_end(kernel, end, addresses, routes, replaceable={route.destination for route in end.routes})
 
 
 def reconcile_network_end(netns: int, ends: Ends, rules: Sequence[RuleText], *, sysctl_dir: str) -> int:
@@ -87,7 +87,8 @@ def reconcile_network_end(netns: int, ends: Ends, rules: Sequence[RuleText], *, 
         routes = {UplinkRoute(_EVERYTHING[version], ends.pair.node(version).address) for version in ends.versions}
         addresses = {ends.pair.network(version) for version in ends.versions}
         addresses |= {each for each in end.addresses if each.address.startswith("fe80:")}  # the kernel's own
-        changes += _set_end(kernel, end, addresses, routes)
+        # The namespace is the network's own: routes of others are replaced.
+        changes += _set_end(kernel, end, addresses, routes, replaceable=set(_EVERYTHING.values()))
     with InNetns(netns):
         return changes + enable_forwarding(ipv6=ipv6, sysctl_dir=sysctl_dir)
 
@@ -108,9 +109,13 @@ def remove_network_end(netns: int, *, sysctl_dir: str) -> int:
     return 1
 
 
-def _set_end(kernel: RouteSocket, end: EndState, addresses: set[Address], routes: set[UplinkRoute]) -> int:
-    """Adds or replaces what is missing, then removes what is stale; returns the number of changes."""
-    replaceable = {route.destination for route in end.routes}
+def _set_end(
+    kernel: RouteSocket, end: EndState, addresses: set[Address], routes: set[UplinkRoute], *, replaceable: set[str]
+) -> int:
+    """Adds or replaces what is missing, then removes what is stale; returns the number of changes.
+
+    Routes are replaced if their destination is `replaceable`; otherwise another program's is an error.
+    """
     wanted = {route.destination for route in routes}
     requests = [add_address(end.ref, address) for address in sorted(addresses - end.addresses)]
     requests += [

@@ -19,6 +19,8 @@ from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.message import attribute
 from cni_contrail.link.netns import InNetns
+from cni_contrail.link.plan import Address
+from tests.cni_contrail.conftest import until
 from tests.cni_contrail.datapath.conftest import GATEWAYS, MTU, Pod, VirtualNetwork
 from tests.support.echo import reaches
 
@@ -79,6 +81,9 @@ DAMAGE = [
     ["ip", "link", "set", BRIDGE.name, "address", "02:00:00:00:00:99"],
     ["ip", "link", "set", BRIDGE.name, "mtu", "1300"],
     ["ip", "address", "flush", "dev", BRIDGE.name],
+    ["ip", "address", "add", "10.7.0.99/24", "dev", BRIDGE.name],
+    ["sh", "-c", f"ip address flush dev {BRIDGE.name} && ip address add 10.7.0.99/24 dev {BRIDGE.name}"],
+    ["sh", "-c", f"ip address flush dev {BRIDGE.name} && ip address add fd07::1/80 dev {BRIDGE.name} nodad"],
     ["ip", "neighbour", "delete", "10.7.0.2", "dev", BRIDGE.name],
     ["ip", "neighbour", "replace", "10.7.0.2", "lladdr", "02:00:00:00:00:99", "dev", BRIDGE.name],
     ["bridge", "fdb", "delete", "02:00:00:00:00:02", "dev", "tap2", "master"],
@@ -166,7 +171,7 @@ def test_a_table_that_a_running_program_owns_is_named_and_left(network: VirtualN
 
 def test_a_port_whose_pod_has_it_down_is_as_desired(network: VirtualNetwork, pair: Pair) -> None:
     pair[0].namespace.ip("link", "set", "eth0", "down")
-    assert "state disabled" in network.run("bridge", "link", "show", "dev", pair[0].port.link)
+    until(lambda: "state disabled" in network.run("bridge", "link", "show", "dev", pair[0].port.link))
     assert network.reconcile().changes == 0
 
 
@@ -227,6 +232,18 @@ def test_a_pod_takes_over_the_addresses_and_mac_of_another(network: VirtualNetwo
     network.reconcile()
     assert reaches(first.namespace, successor.ipv4)
     assert reaches(first.namespace, successor.ipv6)
+
+
+@pytest.mark.parametrize(
+    "gateways", [("10.7.0.254/24", "fd07::254/64"), ("10.7.0.1/16", "fd07::1/48")], ids=["address", "prefix"]
+)
+def test_gateways_change_at_once(network: VirtualNetwork, gateways: tuple[str, str]) -> None:
+    addresses = tuple(Address(text.split("/")[0], int(text.split("/")[1])) for text in gateways)
+    changed = network.desired()._replace(gateways=(addresses[0], addresses[1]))
+    assert reconcile_network(network.netns, changed).changes > 0
+    shown = network.ip("-o", "address", "show", "dev", BRIDGE.name, "scope", "global")
+    assert re.findall(r"inet6? (\S+)", shown) == list(gateways)
+    assert reconcile_network(network.netns, changed).changes == 0
 
 
 def test_a_network_without_gateways_connects_its_pods(network: VirtualNetwork) -> None:

@@ -305,6 +305,8 @@ def test_what_was_changed_on_the_node_is_repaired(node: UplinkNode, damage: list
         ["ip", "link", "set", "dev", "up", "down"],
         ["ip", "address", "flush", "dev", "up"],
         ["ip", "route", "delete", "default"],
+        ["ip", "route", "replace", "default", "dev", "br0"],
+        ["ip", "-6", "route", "replace", "default", "dev", "br0"],
         ["ip", "-6", "route", "delete", "default"],
         ["sysctl", "-w", "net.ipv4.ip_forward=0"],
         ["nft", "flush", "ruleset"],
