@@ -38,11 +38,11 @@ def test_networks_come_back_from_the_store_and_pods_with_their_next_add(datapath
         datapath.manager.wait_until(lambda: _is_missing(datapath, vni, 2), what="reported")
         assert f"{GATEWAY}/16" in datapath.networks.run(vni, "ip", "address", "show", "dev", "br0")
         with datapath.attached("a") as first:
-            assert _is_missing(datapath, vni, 1), "the other pod is not waited for"
+            datapath.manager.wait_until(lambda: _is_missing(datapath, vni, 1), what="reported: b is not waited for")
             with datapath.attached("b") as second:
                 _check_traffic(first, second)
                 datapath.manager.wait_until(lambda: _missing(datapath) == {}, what="complete")
-                assert datapath.manager.get("/readyz") is not None
+                datapath.manager.wait_until(lambda: datapath.manager.get("/readyz") is not None, what="ready")
 
 
 def _check_traffic(first: ConnectedPod, second: ConnectedPod) -> None:
@@ -55,6 +55,6 @@ def _is_missing(node: DatapathNode, vni: int, ports: int) -> bool:
 
 
 def _missing(node: DatapathNode) -> dict[str, list[str]]:
-    report = node.report()["report"] or {"missing": {}}
+    report = node.report()["report"] or {"missing": {"no report": []}}
     found: dict[str, list[str]] = report["missing"]
     return found
