@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Mapping
 
 from cni_contrail.datapath.desired import GATEWAY_MAC
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.bridge_port import BRIDGE
-from cni_contrail.link.links import LinkInfo, LinkRef, packed_mac, packed_mtu, packed_name
+from cni_contrail.link.links import LinkInfo, LinkRef, packed_mac, packed_mtu, packed_name, parse_link
 from cni_contrail.link.message import (
     CREATE,
     DUMP,
     EXCLUSIVE,
     NetlinkRequest,
     attribute,
+    attributes,
     first_attributes,
     nested,
 )
@@ -29,7 +31,7 @@ _REPLACE = 0x100  # NLM_F_REPLACE
 
 _INFO = struct.Struct("=BxHiII")  # struct ifinfomsg
 _NEIGHBOUR = struct.Struct("=BxxxiHBB")  # struct ndmsg: family, index, state, flags, type
-_UP = 0x1
+_UP, _WITHOUT_ARP, _MULTICAST = 0x1, 0x80, 0x1000  # IFF_...
 _AF_BRIDGE = 7
 
 _IFLA_ADDRESS = 1
@@ -43,15 +45,23 @@ _NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80
 _NTF_SELF, _NTF_MASTER = 0x02, 0x04
 _OFF = b"\0"
 
+_SETTINGS: Mapping[int, bytes] = {_IFLA_BR_MCAST_SNOOPING: _OFF, **dict.fromkeys(_IFLA_BR_NF_CALL, _OFF)}
 _BRIDGE_KIND = nested(
     _IFLA_LINKINFO,
     attribute(_IFLA_INFO_KIND, b"bridge"),
-    nested(
-        _IFLA_INFO_DATA,
-        attribute(_IFLA_BR_MCAST_SNOOPING, _OFF),
-        *(attribute(kind, _OFF) for kind in _IFLA_BR_NF_CALL),
-    ),
+    nested(_IFLA_INFO_DATA, *(attribute(kind, value) for kind, value in _SETTINGS.items())),
 )
+
+
+class BridgeInfo(NamedTuple):
+    """A bridge as the kernel reports it; `has_settings`: those of `create_bridge`, besides its MAC and MTU."""
+
+    link: LinkInfo
+    has_settings: bool
+
+    def is_right(self, mtu: int) -> bool:
+        """Returns whether it is as desired for a network with this MTU."""
+        return self.has_settings and (self.link.mac, self.link.mtu, self.link.is_up) == (GATEWAY_MAC, mtu, True)
 
 
 class Neighbour(NamedTuple):
@@ -84,13 +94,26 @@ def set_bridge_mtu(mtu: int) -> NetlinkRequest:
 
 
 def set_bridge(found: LinkInfo, mtu: int) -> NetlinkRequest:
-    """Requests the settings of `create_bridge` for a bridge that exists.
+    """Requests the settings of `create_bridge` for a bridge that exists, and that it answers ARP requests.
 
     The MAC only if it differs: the kernel forgets all neighbours when it is set, even to the same value.
     """
     mac = b"" if found.mac == GATEWAY_MAC else attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
-    body = _INFO.pack(0, 0, found.ifindex, _UP, _UP) + mac + packed_mtu(mtu) + _BRIDGE_KIND
+    flags, mask = _UP | _MULTICAST, _UP | _WITHOUT_ARP | _MULTICAST
+    body = _INFO.pack(0, 0, found.ifindex, flags, mask) + mac + packed_mtu(mtu) + _BRIDGE_KIND
     return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set bridge {found.name}")
+
+
+def parse_bridge(body: bytes) -> BridgeInfo | None:
+    """Parses an answer to `links.get` or `links.dump`, or a notification; None for what is not a bridge."""
+    link = parse_link(body)
+    if link.kind != "bridge":
+        return None
+    _, _, _, flags, _ = _INFO.unpack_from(body)
+    info = attributes(attributes(body[_INFO.size :])[_IFLA_LINKINFO])
+    settings = attributes(info.get(_IFLA_INFO_DATA, b""))
+    is_right = all(settings.get(kind, value) == value for kind, value in _SETTINGS.items())
+    return BridgeInfo(link, is_right and flags & (_WITHOUT_ARP | _MULTICAST) == _MULTICAST)
 
 
 def set_forwarding(mac: str, port: LinkRef) -> NetlinkRequest:

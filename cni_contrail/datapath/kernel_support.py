@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Callable
 
 from cni_contrail.datapath import routed_rules
 from cni_contrail.datapath.desired import Masquerade, Network
-from cni_contrail.datapath.missing_modules import commit, explained, open_filters
+from cni_contrail.datapath.held_namespaces import HeldNamespaces
+from cni_contrail.datapath.missing_modules import MISSING, commit, explained, open_filters
 from cni_contrail.datapath.namespaces import Namespaces, enter_private_namespaces
 from cni_contrail.datapath.node_reconciler import NodeReconciler
+from cni_contrail.datapath.system_calls import CLONE_NEWNET, system_call
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.plan import Address
 
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 _NETWORK = Network(vni=1, mtu=1500, gateways=(Address("192.0.2.1", 24),), ports=(), snat=True)  # RFC 5737
+_NO_DIRECTORY = "/nonexistent"  # held namespaces are found there if they are pinned, and these never are
 
 
 def check_kernel_support() -> None:
@@ -31,12 +35,27 @@ def check_kernel_support() -> None:
     if missing:
         raise LinkError(f"capability {missing[0]} is missing")
     _check_own_namespace()
-    problems: list[str] = []
-    thread = threading.Thread(target=_rehearse, args=(problems,), name="kernel-support")
-    thread.start()
-    thread.join()
+    problems = _problems(_rehearse_with_mounts)
     if problems:
         raise LinkError(problems[0])
+
+
+def missing_module(masquerade: Masquerade | None, *, sysctl_dir: str = "/proc/sys") -> str:
+    """Returns what a datapath fails with for lack of a kernel module; empty if the kernel has all that it needs.
+
+    It mounts nothing, which a daemon in a container may not do, and needs the modules for masquerading only if index 0
+    has it. What else fails is left to the reconciler, which tries it again and names the network.
+    """
+
+    def rehearse() -> list[str]:
+        system_call("unshare", CLONE_NEWNET)
+        namespaces = HeldNamespaces(_NO_DIRECTORY)
+        try:
+            return _rehearse(namespaces, masquerade, sysctl_dir)
+        finally:
+            namespaces.delete(_NETWORK.vni)
+
+    return next((problem for problem in _problems(rehearse) if problem.startswith(MISSING)), "")
 
 
 def _effective_capabilities() -> int:
@@ -55,12 +74,33 @@ def _check_own_namespace() -> None:
         raise explained(error) from error
 
 
-def _rehearse(problems: list[str]) -> None:
+def _problems(rehearse: Callable[[], list[str]]) -> list[str]:
+    """Returns the problems of a rehearsal, which runs in a thread of its own, since it leaves the node's namespaces."""
+    problems: list[str] = []
+
+    def run() -> None:
+        try:
+            problems.extend(rehearse())
+        except LinkError as error:
+            problems.append(str(error))
+
+    thread = threading.Thread(target=run, name="kernel-support")
+    thread.start()
+    thread.join()
+    return problems
+
+
+def _rehearse_with_mounts() -> list[str]:
+    return _rehearse(Namespaces(enter_private_namespaces()), Masquerade(()), "/proc/sys")
+
+
+def _rehearse(namespaces: Namespaces, masquerade: Masquerade | None, sysctl_dir: str) -> list[str]:
+    """Makes everything in the calling thread's network namespace, and returns what failed, in this order."""
+    network = _NETWORK._replace(snat=masquerade is not None)
+    problems = list(NodeReconciler(namespaces, sysctl_dir=sysctl_dir).reconcile([network]).problems.values())
     try:
-        directory = enter_private_namespaces()
-        outcome = NodeReconciler(Namespaces(directory)).reconcile([_NETWORK])
-        problems += outcome.problems.values()
         with open_filters() as filters:
-            commit(filters, routed_rules.create_table(Masquerade(())), routed_rules.MODULES)
+            commit(filters, routed_rules.create_table(masquerade), routed_rules.MODULES)
     except LinkError as error:
         problems.append(str(error))
+    return problems

@@ -23,11 +23,15 @@ _OF_NF_TABLES = (
 _KINDS_OF_LINKS = {"create bridge": "bridge", "create uplink": "veth", "create tunnel": "vxlan"}
 
 
+MISSING = "kernel module "
+"""Begins the text of a MissingModuleError; STATUS recognizes it in the agent's reasons."""
+
+
 class MissingModuleError(LinkError):
     """The kernel has no module `module`, and cannot load it."""
 
     def __init__(self, module: str, cause: KernelError) -> None:
-        super().__init__(f"kernel module {module} is missing: {cause}")
+        super().__init__(f"{MISSING}{module} is missing: {cause}")
         self.module = module
 
 

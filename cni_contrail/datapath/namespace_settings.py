@@ -15,9 +15,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from cni_contrail.datapath.kernel_settings import differing, read_settings, write_settings
 from cni_contrail.link.bridge_port import BRIDGE
-from cni_contrail.link.errors import SysctlError
-from cni_contrail.link.sysctls import ensure_setting
 
 _NAMESPACE = {
     "ipv6/conf/default/accept_ra": "0",
@@ -29,7 +28,7 @@ _NO_RULES_FOR_IP = {
     "bridge/bridge-nf-call-ip6tables": "0",
     "bridge/bridge-nf-call-iptables": "0",
 }
-_NO_FORWARDING = {
+NO_FORWARDING = {
     "ipv4/ip_forward": "0",
     "ipv6/conf/all/forwarding": "0",
 }
@@ -50,36 +49,30 @@ _BRIDGE = {
 }
 
 
-def configure_namespace(sysctl_dir: str) -> None:
-    """Writes the settings of the namespace; the calling thread is in it. Raises SysctlError."""
-    _write(sysctl_dir, _NAMESPACE | _NO_RULES_FOR_IP)
+def configure_namespace(sysctl_dir: str) -> int:
+    """Writes the settings of the namespace; returns the number of changes.
 
-
-def disable_forwarding(sysctl_dir: str) -> None:
-    """Ends forwarding between links of the namespace; the calling thread is in it. Raises SysctlError."""
-    _write(sysctl_dir, _NO_FORWARDING)
-
-
-def forward_between_pods(sysctl_dir: str) -> None:
-    """Lets the bridge, which exists, route packets between pods; the calling thread is in its namespace.
-
-    Raises SysctlError.
+    For all functions here: the calling thread is in the network's namespace. Raises SysctlError.
     """
-    _write(sysctl_dir, _BETWEEN_PODS)
+    return _apply(sysctl_dir, _NAMESPACE | _NO_RULES_FOR_IP)
 
 
-def configure_bridge(sysctl_dir: str) -> None:
-    """Writes the settings of the bridge, which exists; the calling thread is in its namespace. Raises SysctlError."""
-    _write(sysctl_dir, _BRIDGE)
+def disable_forwarding(sysctl_dir: str) -> int:
+    """Ends forwarding between links of the namespace; returns the number of changes."""
+    return _apply(sysctl_dir, NO_FORWARDING)
 
 
-def _write(sysctl_dir: str, settings: Mapping[str, str]) -> None:
+def forward_between_pods(sysctl_dir: str) -> int:
+    """Lets the bridge, which exists, route packets between pods; returns the number of changes."""
+    return _apply(sysctl_dir, _BETWEEN_PODS)
+
+
+def configure_bridge(sysctl_dir: str) -> int:
+    """Writes the settings of the bridge, which exists; returns the number of changes."""
+    return _apply(sysctl_dir, _BRIDGE)
+
+
+def _apply(sysctl_dir: str, desired: Mapping[str, str]) -> int:
     missing = tuple(f"{each}/" for each in _OPTIONAL if not os.path.isdir(f"{sysctl_dir}/net/{each}"))
-    for key, value in settings.items():
-        if key.startswith(missing):
-            continue
-        path = f"{sysctl_dir}/net/{key}"
-        try:
-            ensure_setting(path, value.encode())
-        except OSError as error:
-            raise SysctlError(f"set net.{key.replace('/', '.')} to {value}: {path}: {error.strerror}") from error
+    wanted = {key: value for key, value in desired.items() if not key.startswith(missing)}
+    return write_settings(sysctl_dir, differing(wanted, read_settings(sysctl_dir, wanted)))

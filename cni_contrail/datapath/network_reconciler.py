@@ -21,7 +21,12 @@ from cni_contrail.datapath.namespace_settings import (
     disable_forwarding,
     forward_between_pods,
 )
-from cni_contrail.datapath.network_requests import filter_requests, link_requests, table_requests
+from cni_contrail.datapath.network_requests import (
+    filter_requests,
+    link_requests,
+    routing_requests,
+    table_requests,
+)
 from cni_contrail.datapath.network_state import NetworkState, read_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.nftables_tables import remove_tables
@@ -31,7 +36,9 @@ from cni_contrail.datapath.reserved_macs import refused_macs
 from cni_contrail.datapath.too_large import count_too_large
 from cni_contrail.datapath.tunnel_messages import Tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
-from cni_contrail.datapath.tunnels import make_tunnels, remove_tunnels, set_up, tunnels_of
+from cni_contrail.datapath.tunnel_plan import TunnelPlan, plan_tunnels
+from cni_contrail.datapath.tunnels import make_tunnels, tunnels_of
+from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef
@@ -83,15 +90,17 @@ def reconcile_network(
     """
     removes_remotes = removes and removes_remotes and underlay is not None
     with InNetns(netns_fd):
-        configure_namespace(sysctl_dir)
+        written = configure_namespace(sysctl_dir)
         kernel, filters, too_large = RouteSocket(), open_filters(), count_too_large()
     with kernel, filters:
         wanted = {} if underlay is None else tunnels_of(network, underlay)
         generation = filters.generation()
         state, changes, problem = _prepare(kernel, filters, netns_fd, network, wanted, sysctl_dir)
+        changes += written
         if problem is not None:
             underlay, wanted, removes_remotes = None, {}, False
         removed, foreign = remove_tables(filters, state.other_tables) if removes else ([], None)
+        changes += _clear_routing(kernel, state, network) if removes else 0
         unknown = (state.ports | state.other_links) - {port.link for port in network.ports}
         desired = entries_of(network, frozenset(state.indexes))
         if underlay is not None:
@@ -102,9 +111,7 @@ def reconcile_network(
         changes += len(removed)
         if removes and state.has_filter:
             filters.commit(forget_ports(state.gone))
-        changes += set_up(kernel, wanted, state.tunnels)
-        if removes_remotes:
-            changes += remove_tunnels(kernel, wanted, state.tunnels)
+        changes += _finish_tunnels(kernel, plan_tunnels(wanted, state.tunnels, BRIDGE), removes=removes_remotes)
         generation = filters.known_generation(generation, commits=0)
     unreachable = problem if underlay is None else no_address_for(network.nodes(), underlay)
     return Reconciled(
@@ -133,25 +140,41 @@ def _prepare(
     Returns the state then, the number of changes, and what prevents tunnels: pods of this node do without.
     """
     state = read_network(kernel, filters)
+    changes, problem = 0, None
     if UPLINK not in state.indexes and not network.routes_between_pods:
         with InNetns(netns):
-            disable_forwarding(sysctl_dir)
+            changes += disable_forwarding(sysctl_dir)
     requests = list(link_requests(state, network))
     kernel.execute_all(requests)
     requests += _unblock(kernel, state, {port.link for port in network.ports})
-    if network.routes_between_pods:
-        with InNetns(netns):
-            forward_between_pods(sysctl_dir)
-    changes, problem = len(requests), None
+    changes += len(requests)
     try:
         changes += make_tunnels(kernel, netns, tunnels, state.tunnels, is_new=state.bridge is None)
     except KernelError as error:
         problem = str(explained(error))
     with InNetns(netns):
-        configure_bridge(sysctl_dir)
+        changes += forward_between_pods(sysctl_dir) if network.routes_between_pods else 0
+        changes += configure_bridge(sysctl_dir)
     if not changes and problem is None:
         return state, 0, None
     return read_network(kernel, filters), changes, problem  # the kernel drops entries of links that change
+
+
+def _clear_routing(kernel: RouteSocket, state: NetworkState, network: Network) -> int:
+    """Removes what other programs have put before the network's routes; returns the number of changes."""
+    requests = list(routing_requests(state, network))
+    for error in kernel.execute(requests).values():
+        if error.errno not in (errno.ENOENT, errno.ESRCH):  # removed by the other program itself
+            raise error
+    return len(requests)
+
+
+def _finish_tunnels(kernel: RouteSocket, tunnels: TunnelPlan, *, removes: bool) -> int:
+    """Sets up tunnels, whose entries are there now, and removes those to which nothing leads any more."""
+    kernel.execute_all(tunnels.set_up)
+    removed = tunnels.remove if removes else ()
+    kernel.execute_all(removed)
+    return len(tunnels.set_up) + len(removed)
 
 
 def _has_stale(state: NetworkState, desired: Entries, tunnels: Mapping[str, Tunnel]) -> bool:

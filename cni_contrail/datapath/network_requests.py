@@ -5,15 +5,19 @@ About its bridge and ports, filter, and the tables of bridge and tunnels; the la
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
 
 from cni_contrail.datapath import block_routes, bridge, filter_rules, tunnel_messages
 from cni_contrail.datapath.block_routes import NextHop
 from cni_contrail.datapath.bridge_ports import attach_port, set_port
-from cni_contrail.datapath.desired import GATEWAY_MAC, Network
+from cni_contrail.datapath.desired import Network
 from cni_contrail.datapath.entries import Behind, Source
+from cni_contrail.datapath.fabric_routes import subnets
 from cni_contrail.datapath.network_state import NetworkState, index_of
 from cni_contrail.datapath.plan import Plan
+from cni_contrail.datapath.policy_rules import rule_requests
+from cni_contrail.datapath.shadowing_routes import remove_foreign, shadowing
 from cni_contrail.link import links
 from cni_contrail.link.addresses import add_address, remove_address
 from cni_contrail.link.bridge_port import BRIDGE
@@ -22,6 +26,7 @@ from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest
 
 _LOOPBACK = LinkRef("lo", 1)
+_EVERYTHING = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
 
 
 def link_requests(state: NetworkState, network: Network) -> Iterator[NetlinkRequest]:
@@ -43,8 +48,8 @@ def _bridge_requests(state: NetworkState, mtu: int) -> Iterator[NetlinkRequest]:
         yield links.set_up(_LOOPBACK)
         yield bridge.create_bridge()
         yield bridge.set_bridge_mtu(mtu)
-    elif (found.mac, found.mtu, found.is_up) != (GATEWAY_MAC, mtu, True):
-        yield bridge.set_bridge(found, mtu)
+    elif not found.is_right(mtu):
+        yield bridge.set_bridge(found.link, mtu)
 
 
 def _free_name(state: NetworkState) -> Iterator[NetlinkRequest]:
@@ -67,6 +72,18 @@ def filter_requests(state: NetworkState, difference: Plan) -> Iterator[NetlinkRe
         [filter_rules.element(each, index_of(each.link, state.indexes)) for each in sorted(add)],
         [filter_rules.element(each, index_of(each.link, state.indexes)) for each in sorted(remove)],
     )
+
+
+def routing_requests(state: NetworkState, network: Network) -> Iterator[NetlinkRequest]:
+    """Requests that remove policy rules, and routes that take precedence over what the network needs.
+
+    The namespace is the network's own. Rules that the kernel had at first come back.
+    """
+    yield from rule_requests(state.rules)
+    needed = [*subnets(network), *(ipaddress.ip_network(block.cidr) for block in network.blocks)]
+    if network.snat or network.forwarding:
+        needed += _EVERYTHING
+    yield from map(remove_foreign, shadowing(state.foreign_routes, needed))
 
 
 def table_requests(difference: Plan, state: NetworkState) -> Iterator[NetlinkRequest]:

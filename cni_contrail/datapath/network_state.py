@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Collection
 
 from cni_contrail.datapath import bridge, filter_rules, uplink_rules
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.block_routes import parse_route
+from cni_contrail.datapath.bridge import BridgeInfo, parse_bridge
 from cni_contrail.datapath.bridge_ports import parse_port
+from cni_contrail.datapath.desired import UPLINK
 from cni_contrail.datapath.entries import ON_LINK, Behind, Entries, Source
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.nftables_messages import Table
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.nftables_tables import TableState, other_tables, read_table
+from cni_contrail.datapath.policy_rules import dump_rules
+from cni_contrail.datapath.shadowing_routes import ForeignRoute, parse_foreign
 from cni_contrail.datapath.tunnel_messages import TunnelInfo, parse_tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.link import links
@@ -21,7 +26,6 @@ from cni_contrail.link.addresses import dump_addresses, parse_address
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 from cni_contrail.link.routes import dump_routes
@@ -37,9 +41,10 @@ class NetworkState(NamedTuple):
     (yet), both by name and without the `tunnels`. `blocked` are ports whose frames the bridge does not forward.
     `indexes` has every link. `other_tables` of nf_tables are those of other programs. `drops` are counted since the
     filter was made. `gone` are indexes of links that no longer exist, and of which the filter has counted packets.
+    `rules` are all policy rules, `foreign_routes` those that neither the kernel nor this package has added.
     """
 
-    bridge: LinkInfo | None
+    bridge: BridgeInfo | None
     ports: frozenset[str]
     other_links: frozenset[str]
     blocked: frozenset[str]
@@ -50,6 +55,8 @@ class NetworkState(NamedTuple):
     other_tables: tuple[Table, ...]
     drops: Drops
     gone: frozenset[int]
+    rules: tuple[bytes, ...] = ()
+    foreign_routes: tuple[ForeignRoute, ...] = ()
 
 
 def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
@@ -63,14 +70,15 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     ports = frozenset(link.name for link, port in found if link.name in attached and port.has_settings and link.is_up)
     forwarding, neighbours, destinations = _read_neighbours(kernel, names)
     table, sources, port_drops = _read_filter(filters, names)
+    routes, foreign_routes = _read_routes(kernel, {BRIDGE.ifindex, indexes.get(UPLINK, BRIDGE.ifindex)})
     return NetworkState(
-        bridge=next((each for each, _ in found if (each.name, each.ifindex) == BRIDGE and each.kind == "bridge"), None),
+        bridge=_read_bridge(bodies) if indexes.get(BRIDGE.name) == BRIDGE.ifindex else None,
         ports=ports - tunnels.keys(),
         other_links=frozenset(indexes) - ports - {BRIDGE.name, "lo", *tunnels},
         blocked=frozenset(name for name, port in attached.items() if port.is_blocked),
         tunnels=tunnels,
         indexes=indexes,
-        entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources, destinations, _read_routes(kernel)),
+        entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources, destinations, routes),
         has_filter=table is not None and filter_rules.is_complete(table),
         other_tables=tuple(other_tables(filters, _OWN_TABLES)),
         drops=filter_rules.drops_of(
@@ -78,7 +86,14 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
             {names[index]: packets for index, packets in port_drops.items() if packets and index in names},
         ),
         gone=frozenset(port_drops.keys() - names.keys()),
+        rules=tuple(kernel.dump(dump_rules())),
+        foreign_routes=foreign_routes,
     )
+
+
+def _read_bridge(bodies: list[bytes]) -> BridgeInfo | None:
+    found = (parse_bridge(body) for body in bodies)
+    return next((each for each in found if each is not None and each.link.ifindex == BRIDGE.ifindex), None)
 
 
 def _read_tunnels(bodies: list[bytes]) -> dict[str, TunnelInfo]:
@@ -86,13 +101,16 @@ def _read_tunnels(bodies: list[bytes]) -> dict[str, TunnelInfo]:
     return {each.tunnel.name: each for each in found if each is not None and each.tunnel.name in BRIDGED}
 
 
-def _read_routes(kernel: RouteSocket) -> dict[str, str]:
-    found = [parse_route(body) for body in kernel.dump(dump_routes())]
-    return {
-        route.cidr: ON_LINK if route.hop is None else route.hop.gateway
-        for route in found
-        if route is not None and route.ifindex == BRIDGE.ifindex
-    }
+def _read_routes(kernel: RouteSocket, ours: Collection[int]) -> tuple[dict[str, str], tuple[ForeignRoute, ...]]:
+    """Returns gateways by destination, and routes that are not by links of `ours`."""
+    routes, foreign = {}, []
+    for body in kernel.dump(dump_routes()):
+        route = parse_route(body)
+        if route is not None and route.ifindex == BRIDGE.ifindex:
+            routes[route.cidr] = ON_LINK if route.hop is None else route.hop.gateway
+        elif (other := parse_foreign(body, ours)) is not None:
+            foreign.append(other)
+    return routes, tuple(foreign)
 
 
 def _read_gateways(kernel: RouteSocket) -> frozenset[Address]:

@@ -63,11 +63,12 @@ def _purge_routed(outcome: PurgeOutcome, *, with_ports: bool, sysctl_dir: str) -
 
 
 def _purge_shared(outcome: PurgeOutcome) -> None:
-    """Removes what networks share, unless ports need it: index 0 on other nodes, filters of tunnels and uplinks."""
-    had_blocks = INDEX_0 not in outcome.kept and purge_blocks()
-    had_filter = not outcome.kept and remove_filter()
+    """Removes what networks share, unless what is left needs it: index 0 on other nodes, filters of tunnels."""
+    left = outcome.kept.keys() | outcome.problems.keys()
+    had_blocks = INDEX_0 not in left and purge_blocks()
+    had_filter = not left and remove_filter()
     had_uplinks = remove_unused_table()
-    if had_blocks or had_filter or had_uplinks:
+    if INDEX_0 not in left and (had_blocks or had_filter or had_uplinks):
         outcome.removed.setdefault(INDEX_0, ())
 
 

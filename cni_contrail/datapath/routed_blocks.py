@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from cni_contrail.datapath import block_routes, routed_messages, tunnel_messages
-from cni_contrail.datapath.block_entries import UNREACHABLE, BlockEntries, BlockPlan, entries_of, plan
-from cni_contrail.datapath.block_routes import NextHop
+from cni_contrail.datapath import tunnel_messages
+from cni_contrail.datapath.block_entries import BlockEntries, BlockPlan, entries_of, plan
+from cni_contrail.datapath.block_requests import block_requests
 from cni_contrail.datapath.block_state import BlockState, read_blocks, read_tunnels
 from cni_contrail.datapath.desired import RoutedNetwork, Underlay
 from cni_contrail.datapath.forwarding import enable_ipv6
 from cni_contrail.datapath.remote_entries import no_address_for
 from cni_contrail.datapath.tunnel_messages import Tunnel, TunnelInfo
 from cni_contrail.datapath.tunnel_names import node_mac, routed_tunnel
+from cni_contrail.datapath.tunnel_plan import plan_tunnels
 from cni_contrail.datapath.tunnels import create_tunnel
 from cni_contrail.link import links
-from cni_contrail.link.addresses import remove_address
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import LinkRef
-from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.plan import Address
 
 _NOTHING = BlockEntries(frozenset(), {}, {}, {})
 _GONE = (errno.ENODEV, errno.ENOENT, errno.ESRCH, errno.EADDRNOTAVAIL)
@@ -58,11 +55,11 @@ def reconcile_blocks(
         desired = entries_of(network, underlay, state.hosts)
         whole = plan(desired, state.entries)
         difference = whole if removes else whole.without_removals()
-        stale = [info.ref for name, info in state.tunnels.items() if name not in wanted]
+        stale = plan_tunnels(wanted, state.tunnels).remove
         problems = _apply(kernel, state, difference)
         changes += difference.changes()
         if removes:
-            kernel.execute_all([links.delete(each) for each in stale])
+            kernel.execute_all(stale)
             changes += len(stale)
     unreachable = no_address_for(network.nodes(), underlay)
     problems += [] if unreachable is None else [unreachable]
@@ -96,62 +93,26 @@ def _make_tunnels(
     kernel: RouteSocket, desired: Mapping[str, Tunnel], found: Mapping[str, TunnelInfo], sysctl_dir: str
 ) -> int:
     """Creates or corrects tunnels, and sets them up; returns the number of changes."""
-    changes = 0
-    for name, tunnel in desired.items():
-        info = found.get(name)
-        if info is not None and not (info.has_checksums and tunnel_messages.can_be_set(info, tunnel)):
-            kernel.execute_all([links.delete(info.ref)])
-            info = None
-        if info is None:
-            create_tunnel(tunnel)
-            info = read_tunnels(kernel)[name]
-            kernel.execute_all([tunnel_messages.disable_addresses(info.ref)] if _has_ipv6(sysctl_dir) else [])
-            changes += 1
-        corrections = list(tunnel_messages.set_tunnel(info, tunnel))
-        kernel.execute_all(corrections)
-        changes += len(corrections)
-        if _has_ipv6(sysctl_dir):
+    missing = plan_tunnels(desired, found).create
+    for tunnel, replaced in missing:
+        kernel.execute_all([] if replaced is None else [links.delete(replaced)])
+        create_tunnel(tunnel)
+    now = read_tunnels(kernel) if missing else found
+    created = [now[tunnel.name].ref for tunnel, _ in missing if tunnel.name in now]
+    remaining = plan_tunnels(desired, now)
+    if _has_ipv6(sysctl_dir):
+        kernel.execute_all([tunnel_messages.disable_addresses(each) for each in created])
+        for name in desired:
             enable_ipv6(name, sysctl_dir=sysctl_dir)
-        if not info.is_up:
-            kernel.execute_all([links.set_up(info.ref)])
-            changes += 1
-    return changes
+    kernel.execute_all([*remaining.correct, *remaining.set_up])
+    return len(missing) + len(remaining.correct) + len(remaining.set_up)
 
 
 def _apply(kernel: RouteSocket, state: BlockState, difference: BlockPlan) -> list[str]:
     """Changes entries and routes; returns what could not be changed."""
-    requests = list(_requests(state, difference))
+    requests = list(block_requests(state, difference))
     errors = kernel.execute(requests)
     return [str(error) for _, error in sorted(errors.items()) if error.errno not in _GONE]
-
-
-def _requests(state: BlockState, difference: BlockPlan) -> Iterator[NetlinkRequest]:
-    refs = {name: info.ref for name, info in state.tunnels.items()}
-    for link, address in sorted(difference.add_addresses):
-        yield routed_messages.add_gateway(refs[link], address)
-    for (link, mac), node in difference.set_destinations.items():
-        yield tunnel_messages.set_destination(mac, refs[link], node, bridged=False)
-    for (link, address), mac in difference.set_neighbours.items():
-        yield routed_messages.set_neighbour(refs[link], address, mac)
-    yield from _way_requests(state, difference, refs)
-    for link, address in sorted(difference.remove_neighbours):
-        yield routed_messages.remove_neighbour(refs[link], address)
-    for link, mac in sorted(difference.remove_destinations):
-        yield tunnel_messages.remove_destination(mac, refs[link])
-    for link, address in sorted(difference.remove_addresses):
-        yield remove_address(refs[link], Address(address, 128 if ":" in address else 32))
-
-
-def _way_requests(state: BlockState, difference: BlockPlan, refs: Mapping[str, LinkRef]) -> Iterator[NetlinkRequest]:
-    for cidr, way in difference.set_ways.items():
-        replaces = cidr in state.entries.ways
-        if way == UNREACHABLE:
-            yield block_routes.add_unreachable(cidr, replaces=replaces)
-        else:
-            to_node = block_routes.set_route if replaces else block_routes.add_route
-            yield to_node(refs[way.link], cidr, NextHop(way.gateway, way.source))
-    for cidr, way in difference.remove_ways.items():
-        yield block_routes.remove_route(cidr, 0 if way == UNREACHABLE else refs[way.link].ifindex)
 
 
 def _has_ipv6(sysctl_dir: str) -> bool:

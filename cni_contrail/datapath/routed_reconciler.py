@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from cni_contrail.datapath import routed_messages as messages
 from cni_contrail.datapath import routed_rules
 from cni_contrail.datapath.desired import Routed, RoutedPort
+from cni_contrail.datapath.diverted_addresses import diverted_addresses
 from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.forwarding import arp_problem, disable_ipv6, enable_forwarding, enable_ipv6
 from cni_contrail.datapath.missing_modules import commit, open_filters
@@ -25,14 +26,13 @@ from cni_contrail.datapath.nftables_messages import delete_table
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.routed_entries import LinkAddress, RoutedEntries, entries_of, has_ipv6, normalised
 from cni_contrail.datapath.routed_plan import RoutedPlan, plan
+from cni_contrail.datapath.routed_requests import port_requests
 from cni_contrail.datapath.routed_state import RoutedState, is_host_end, read_routed
 from cni_contrail.link import links
-from cni_contrail.link.addresses import remove_address
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.plan import Address
 
 _NOTHING = RoutedEntries(frozenset(), frozenset(), {}, frozenset(), {}, {})
 _ATTEMPTS = 10
@@ -89,6 +89,8 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     _set_ipv6(difference, problems, sysctl_dir)
     _apply_tables(kernel, state, difference, problems)
     _remove_elements(filters, state, difference)
+    for address in diverted_addresses(kernel, {each: state.indexes[link] for each, link in desired.routes.items()}):
+        problems.setdefault(desired.routes[address], f"a policy rule of the node keeps packets from address {address}")
     changes += difference.changes()
     generation = filters.known_generation(state.filter.generation, commits)
     problem = arp_problem(sysctl_dir)
@@ -199,31 +201,11 @@ def _set_ipv6(difference: RoutedPlan, problems: dict[str, str], sysctl_dir: str)
 
 
 def _apply_tables(kernel: RouteSocket, state: RoutedState, difference: RoutedPlan, problems: dict[str, str]) -> None:
-    labelled = list(_requests(state, difference))
+    labelled = list(port_requests(state, difference))
     for position, error in kernel.execute([request for _, request in labelled]).items():
         link, _ = labelled[position]
         if error.errno not in _GONE:
             problems[link] = str(error)
-
-
-def _requests(state: RoutedState, difference: RoutedPlan) -> Iterator[tuple[str, NetlinkRequest]]:
-    for link, settings in difference.set_links.items():
-        found = state.entries.settings[link]
-        yield link, messages.set_host_end(state.port(link), found.mac, ipv6=settings.ipv6, group=settings.group)
-    for link, gateway in sorted(difference.add_gateways):
-        yield link, messages.add_gateway(state.port(link), gateway)
-    for (link, address), mac in difference.set_neighbours.items():
-        yield link, messages.set_neighbour(state.port(link), address, mac)
-    for address, link in difference.add_routes.items():
-        yield link, messages.add_route(state.port(link), address)
-    for address, link in difference.move_routes.items():
-        yield link, messages.move_route(state.port(link), address)
-    for link, address in sorted(difference.remove_routes):
-        yield link, messages.remove_route(state.port(link), address)
-    for link, address in sorted(difference.remove_neighbours):
-        yield link, messages.remove_neighbour(state.port(link), address)
-    for link, gateway in sorted(difference.remove_gateways):
-        yield link, remove_address(state.port(link), Address(gateway, 128 if ":" in gateway else 32))
 
 
 def _raise_first(errors: dict[int, KernelError]) -> None:

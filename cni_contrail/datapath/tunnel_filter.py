@@ -11,6 +11,7 @@ from cni_contrail.datapath.missing_modules import commit, open_filters
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.nftables_tables import TableState, read_table
 from cni_contrail.link.errors import KernelError
+from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.named_tuple import NamedTuple
 
 
@@ -30,6 +31,26 @@ class TunnelFilterOutcome(NamedTuple):
     stale: frozenset[str]
 
 
+class FilterPlan(NamedTuple):
+    """Requests of one transaction, and the number of changes that they are. `stale` addresses are still accepted."""
+
+    requests: list[NetlinkRequest]
+    changes: int
+    stale: frozenset[str]
+
+
+def plan_filter(state: TunnelFilterState, nodes: frozenset[str], port: int) -> FilterPlan:
+    """Returns the changes after which tunnel packets from these addresses are accepted. Pure.
+
+    Addresses that are accepted stay so, also in a table that is replaced since it is not whole.
+    """
+    missing, stale = nodes - state.nodes, state.nodes - nodes
+    if state.table is not None and state.table.is_whole(tunnel_rules.CHAINS, tunnel_rules.rules(port)):
+        return FilterPlan(tunnel_rules.add_nodes(missing), len(missing), stale)
+    replaced = [*tunnel_rules.replace_table(port), *tunnel_rules.add_nodes(nodes | state.nodes)]
+    return FilterPlan(replaced, len(missing) + 1, stale)
+
+
 def accept_nodes(nodes: frozenset[str], port: int) -> TunnelFilterOutcome:
     """Makes the filter if it is not whole, and lets it accept tunnel packets from these addresses.
 
@@ -37,15 +58,9 @@ def accept_nodes(nodes: frozenset[str], port: int) -> TunnelFilterOutcome:
     """
     with open_filters() as filters:
         state = read_filter(filters)
-        missing = nodes - state.nodes
-        if state.table is not None and state.table.is_whole(tunnel_rules.CHAINS, tunnel_rules.rules(port)):
-            commit(filters, tunnel_rules.add_nodes(missing), {})
-            changes = len(missing)
-        else:
-            known = tunnel_rules.add_nodes(nodes | state.nodes)
-            commit(filters, [*tunnel_rules.replace_table(port), *known], tunnel_rules.MODULES)
-            changes = len(missing) + 1
-    return TunnelFilterOutcome(changes, state.dropped, state.nodes - nodes)
+        plan = plan_filter(state, nodes, port)
+        commit(filters, plan.requests, tunnel_rules.MODULES)
+    return TunnelFilterOutcome(plan.changes, state.dropped, plan.stale)
 
 
 def forget_nodes(stale: frozenset[str]) -> int:

@@ -1,7 +1,7 @@
 """Tunnels of a network: one VXLAN link for each family of addresses by which this node reaches others.
 
 A tunnel is a port of the network's bridge, and its packets leave from the node's namespace, where it is created. It is
-down until its entries are there. What is right is not touched; what the kernel can change is changed in place.
+down until its entries are there (`tunnel_plan`).
 
 A tunnel takes the longest packet of all pods: a bridge drops what is longer than a port's MTU without an answer, but a
 packet that does not fit the underlay gets one.
@@ -12,20 +12,19 @@ Without an underlay (this node's tunnel addresses are not known) tunnels stay as
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from cni_contrail.datapath import tunnel_messages as messages
-from cni_contrail.datapath.bridge_ports import unblock_port
 from cni_contrail.datapath.desired import Network, Underlay
 from cni_contrail.datapath.tunnel_messages import Tunnel, TunnelInfo
 from cni_contrail.datapath.tunnel_names import BRIDGED, bridged_tunnel, node_mac
+from cni_contrail.datapath.tunnel_plan import plan_tunnels
 from cni_contrail.deadline import Deadline
 from cni_contrail.link import links
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
 from cni_contrail.link.links import LinkRef
-from cni_contrail.link.message import NetlinkRequest
 
 _TIMEOUT = 2.0  # seconds; the kernel removes links of a namespace that was deleted in the background
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
@@ -48,22 +47,16 @@ def make_tunnels(
     `kernel` is a socket there, and the calling thread is in the node's namespace. `is_new`: so is that of the network,
     and the kernel may still have the links of an earlier one, which are waited for. Raises KernelError.
     """
-    changes = 0
-    for name, tunnel in desired.items():
-        info = found.get(name)
-        if info is not None and not _is_usable(info, tunnel):
-            kernel.execute_all([links.delete(info.ref)])
-            info = None
-        if info is None:
-            create_tunnel(tunnel, netns, BRIDGE, timeout=_TIMEOUT if is_new else 0)
-            (answer,) = kernel.get([links.get(name)])
-            info = None if isinstance(answer, KernelError) else messages.parse_tunnel(answer)
-            changes += 1
-        if info is not None:
-            requests = _corrections(info, tunnel)
-            kernel.execute_all(requests)
-            changes += len(requests)
-    return changes
+    missing = plan_tunnels(desired, found, BRIDGE).create
+    for tunnel, replaced in missing:
+        kernel.execute_all([] if replaced is None else [links.delete(replaced)])
+        create_tunnel(tunnel, netns, BRIDGE, timeout=_TIMEOUT if is_new else 0)
+    answers = kernel.get([links.get(tunnel.name) for tunnel, _ in missing]) if missing else []
+    created = [messages.parse_tunnel(answer) for answer in answers if not isinstance(answer, KernelError)]
+    now = {**found, **{info.tunnel.name: info for info in created if info is not None}}
+    corrections = plan_tunnels(desired, now, BRIDGE).correct
+    kernel.execute_all(corrections)
+    return len(missing) + len(corrections)
 
 
 def create_tunnel(
@@ -84,20 +77,6 @@ def create_tunnel(
     raise errors[0]
 
 
-def set_up(kernel: RouteSocket, desired: Collection[str], found: Mapping[str, TunnelInfo]) -> int:
-    """Sets desired tunnels up, after their entries; returns the number of changes. Raises KernelError."""
-    requests = [links.set_up(found[name].ref) for name in desired if name in found and not found[name].is_up]
-    kernel.execute_all(requests)
-    return len(requests)
-
-
-def remove_tunnels(kernel: RouteSocket, desired: Collection[str], found: Mapping[str, TunnelInfo]) -> int:
-    """Removes tunnels that are not desired; returns the number of changes. Raises KernelError."""
-    requests = [links.delete(info.ref) for name, info in found.items() if name not in desired]
-    kernel.execute_all(requests)
-    return len(requests)
-
-
 def remove_all_tunnels(netns: int) -> None:
     """Removes the tunnels in a network's namespace, before it goes: the kernel frees their VNI some time later.
 
@@ -107,19 +86,3 @@ def remove_all_tunnels(netns: int) -> None:
         found = [messages.parse_tunnel(body) for body in kernel.dump(links.dump())]
         tunnels = [each.ref for each in found if each is not None and each.tunnel.name in BRIDGED]
         kernel.execute_all([links.delete(each) for each in tunnels])
-
-
-def _is_usable(info: TunnelInfo, tunnel: Tunnel) -> bool:
-    return info.is_outside and info.has_checksums and messages.can_be_set(info, tunnel)
-
-
-def _corrections(info: TunnelInfo, tunnel: Tunnel) -> list[NetlinkRequest]:
-    requests = list(messages.set_tunnel(info, tunnel))
-    is_port = info.as_port.master == BRIDGE.ifindex
-    if not is_port:
-        requests.append(messages.set_bridge(info.ref, BRIDGE))
-    if not is_port or not info.as_port.has_settings:
-        requests.append(messages.set_port_flags(info.ref))
-    if is_port and info.as_port.is_blocked:
-        requests.append(unblock_port(info.ref))
-    return requests

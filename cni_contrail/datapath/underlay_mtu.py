@@ -11,18 +11,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from cni_contrail.datapath.route_lookup import find_route, parse_found_route
 from cni_contrail.link import links
 from cni_contrail.link.addresses import dump_addresses, packed, parse_address
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkInfo
-from cni_contrail.link.message import NetlinkRequest, attribute, attributes, unpack_number
+from cni_contrail.link.message import attributes, unpack_number
 from cni_contrail.link.named_tuple import NamedTuple
 
-_RTM_GETROUTE = 26
-_ROUTE = struct.Struct("=BBBBBBBBI")  # struct rtmsg
 _CACHE = struct.Struct("=IIiI")  # begin of struct rta_cacheinfo: users, last use, time until it expires, error
-_RTA_DST, _RTA_OIF, _RTA_METRICS, _RTA_CACHEINFO = 1, 4, 8, 12
+_RTA_OIF, _RTA_METRICS, _RTA_CACHEINFO = 4, 8, 12
 _RTAX_MTU = 2
 _FIB_MATCH = 0x2000  # RTM_F_FIB_MATCH: the route as it is configured, without what was learnt
 _LOOPBACK = "lo"
@@ -115,14 +114,9 @@ def _ways(kernel: RouteSocket, nodes: Sequence[str], found: Mapping[int, _Link])
 
 
 def _routes(kernel: RouteSocket, nodes: Sequence[str], flags: int) -> dict[str, Mapping[int, bytes]]:
-    answers = zip(nodes, kernel.get([_route_to(node, flags) for node in nodes]), strict=True)
-    return {node: attributes(answer[_ROUTE.size :]) for node, answer in answers if not isinstance(answer, KernelError)}
-
-
-def _route_to(node: str, flags: int) -> NetlinkRequest:
-    family, address = packed(node)
-    body = _ROUTE.pack(family, 8 * len(address), 0, 0, 0, 0, 0, 0, flags) + attribute(_RTA_DST, address)
-    return NetlinkRequest(_RTM_GETROUTE, 0, body, f"find route to {node}")
+    answers = zip(nodes, kernel.get([find_route(node, flags) for node in nodes]), strict=True)
+    found = ((node, answer) for node, answer in answers if not isinstance(answer, KernelError))
+    return {node: parse_found_route(answer).attributes for node, answer in found}
 
 
 def _mtu(route: Mapping[int, bytes], of_link: int) -> int:

@@ -61,6 +61,19 @@ def free_pair(vni: int, used: Collection[Pair], others: Collection[AnyNetwork]) 
     return None
 
 
+def choose_pair(
+    vni: int, own: Collection[Pair], shared: Collection[Pair], used: Collection[Pair], others: Collection[AnyNetwork]
+) -> Pair | None:
+    """Returns the pair of an uplink: one of its `own` that no other uses, if possible one that both ends have.
+
+    `shared` are those that the network's end has, too. Otherwise a free one, None if there is none.
+    """
+    candidates = set(own).difference(used)
+    if candidates:
+        return min(candidates.intersection(shared) or candidates)
+    return free_pair(vni, used, others)
+
+
 def overlap(one: AnyNetwork, other: AnyNetwork) -> bool:
     """Returns whether two networks of any family have an address in common."""
     if isinstance(one, ipaddress.IPv4Network):

@@ -10,9 +10,9 @@ import struct
 
 from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK
 from cni_contrail.datapath.routed_messages import ROUTE_PROTOCOL
-from cni_contrail.datapath.uplink_rules import node_link
+from cni_contrail.datapath.uplink_rules import alias_of, node_link
 from cni_contrail.link.addresses import packed
-from cni_contrail.link.links import LinkRef, packed_mac, packed_mtu, packed_name
+from cni_contrail.link.links import LinkRef, packed_alias, packed_mac, packed_mtu, packed_name
 from cni_contrail.link.message import CREATE, EXCLUSIVE, NetlinkRequest, attribute, nested, number
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.routes import MAIN_TABLE, UNICAST, packed_destination
@@ -52,6 +52,12 @@ def set_mtu(end: LinkRef, mtu: int) -> NetlinkRequest:
     """Requests an end to be up, and its MTU."""
     body = _LINK.pack(0, 0, end.ifindex, _UP, _UP) + packed_mtu(mtu)
     return NetlinkRequest(_RTM_SETLINK, 0, body, f"set link {end.name} up with MTU {mtu}")
+
+
+def set_alias(end: LinkRef, vni: int) -> NetlinkRequest:
+    """Requests the alias by which the node's end of a network's uplink is known."""
+    body = _LINK.pack(0, 0, end.ifindex, 0, 0) + packed_alias(alias_of(vni))
+    return NetlinkRequest(_RTM_SETLINK, 0, body, f"set alias of link {end.name}")
 
 
 def add_route(end: LinkRef, route: UplinkRoute) -> NetlinkRequest:

@@ -26,11 +26,15 @@ from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_i
 from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX
 from cni_contrail.datapath.uplink_addresses import IPV4_RANGE, IPV6_RANGE
 from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.message import NetlinkRequest
 
 TABLE = nft.Table(nft.INET, "contrail-uplink")
 NODE_PREFIX = "ctup-"
 """Beginning of the names of all uplinks on the node."""
+
+ALIAS_PREFIX = "contrail-uplink "
+"""Beginning of their aliases, as bytes also in the kernel's messages about them."""
 
 MODULES: Mapping[str, str] = {
     "create chain to_outside": "nft_chain_nat",
@@ -51,6 +55,22 @@ _LINK_LOCAL = "169.254.0.0/16"
 def node_link(vni: int) -> str:
     """Returns the name of the node's end of a network's uplink."""
     return f"{NODE_PREFIX}{vni}"
+
+
+def alias_of(vni: int) -> str:
+    """Returns the alias of the node's end of a network's uplink."""
+    return f"{ALIAS_PREFIX}{vni}"
+
+
+def network_of_uplink(link: LinkInfo) -> int | None:
+    """Returns the number of the network of which a link on the node is the uplink, None if it is none.
+
+    The alias tells, which a new one does not have yet, and otherwise the name.
+    """
+    number = link.alias.removeprefix(ALIAS_PREFIX)
+    if number == link.alias or link.kind != "veth":
+        number = link.name.removeprefix(NODE_PREFIX)
+    return int(number) if number != link.name and number.isdecimal() and number.isascii() else None
 
 
 def network_rules(*, snat: bool, subnets: Sequence[str], between_pods: bool = False) -> list[RuleText]:

@@ -1,14 +1,20 @@
-"""State of uplinks in the kernel: of both ends of them, what they have; and what the node has besides."""
+"""State of uplinks in the kernel: of both ends of them, what they have; and what the node has besides.
+
+The node's end of an uplink is known by its alias, which stays if somebody gives the link another name.
+"""
 
 from __future__ import annotations
 
 import errno
 import ipaddress
 import socket
+from collections.abc import Callable
 
+from cni_contrail.datapath.desired import UPLINK
 from cni_contrail.datapath.routed_messages import Settings, parse_settings
 from cni_contrail.datapath.uplink_addresses import AnyNetwork
 from cni_contrail.datapath.uplink_messages import UplinkRoute
+from cni_contrail.datapath.uplink_rules import network_of_uplink, node_link
 from cni_contrail.link import links
 from cni_contrail.link.addresses import dump_addresses, parse_address
 from cni_contrail.link.errors import KernelError
@@ -35,34 +41,28 @@ class EndState(NamedTuple):
         return LinkRef(self.link.name, self.link.ifindex)
 
 
-class LinksState(NamedTuple):
-    """The ends in one namespace by name, and the destinations of all other routes except default routes."""
+class NodeLinks(NamedTuple):
+    """The node's ends by number of the network, and the destinations of all other routes except default routes."""
 
-    ends: dict[str, EndState]
+    ends: dict[int, EndState]
     others: frozenset[AnyNetwork]
 
 
-def read_ends(kernel: RouteSocket, prefix: str) -> LinksState:
-    """Reads all ends whose name begins with the prefix; raises KernelError."""
-    bodies = [(links.parse_link(body), body) for body in kernel.dump(links.dump())]
-    found = {link.ifindex: (link, parse_settings(body)) for link, body in bodies if link.name.startswith(prefix)}
-    addresses = [parse_address(body) for body in kernel.dump(dump_addresses())]
-    routes = [route for body in kernel.dump(dump_routes()) for route in parse_routes(body)]
-    ends = {
-        link.name: EndState(
-            link,
-            settings,
-            frozenset(Address(_text(each.local), each.prefix_length) for each in addresses if each.ifindex == index),
-            frozenset(
-                UplinkRoute(str(_network(route)), _text(route.gateway))
-                for route in routes
-                if route.ifindex == index and route.gateway is not None
-            ),
-        )
-        for index, (link, settings) in found.items()
-    }
-    others = frozenset(_network(route) for route in routes if route.ifindex not in found and _is_relevant(route))
-    return LinksState(ends, others)
+def read_node(kernel: RouteSocket) -> NodeLinks:
+    """Reads all uplinks of the node, in whose namespace the socket is; raises KernelError."""
+    found, others = _read(kernel, lambda link: network_of_uplink(link) is not None)
+    ends: dict[int, EndState] = {}
+    for end in found:
+        vni = network_of_uplink(end.link)
+        if vni is not None and (vni not in ends or end.link.name == node_link(vni)):
+            ends[vni] = end
+    return NodeLinks(ends, others)
+
+
+def read_network_end(kernel: RouteSocket) -> EndState | None:
+    """Reads the end of the network in whose namespace the socket is, None if there is none; raises KernelError."""
+    found, _ = _read(kernel, lambda link: link.name == UPLINK)
+    return found[0] if found else None
 
 
 def find_link(kernel: RouteSocket, name: str) -> EndState | None:
@@ -75,9 +75,30 @@ def find_link(kernel: RouteSocket, name: str) -> EndState | None:
     return None
 
 
-def has_ends(kernel: RouteSocket, prefix: str) -> bool:
-    """Returns whether there is a link whose name begins with the prefix; raises KernelError."""
-    return any(links.parse_link(body).name.startswith(prefix) for body in kernel.dump(links.dump()))
+def has_ends(kernel: RouteSocket) -> bool:
+    """Returns whether the node has an uplink; raises KernelError."""
+    return any(network_of_uplink(links.parse_link(body)) is not None for body in kernel.dump(links.dump()))
+
+
+def _read(kernel: RouteSocket, is_end: Callable[[LinkInfo], bool]) -> tuple[list[EndState], frozenset[AnyNetwork]]:
+    bodies = [(links.parse_link(body), body) for body in kernel.dump(links.dump())]
+    found = {link.ifindex: (link, parse_settings(body)) for link, body in bodies if is_end(link)}
+    addresses = [parse_address(body) for body in kernel.dump(dump_addresses())]
+    routes = [route for body in kernel.dump(dump_routes()) for route in parse_routes(body)]
+    ends = [
+        EndState(
+            link,
+            settings,
+            frozenset(Address(_text(each.local), each.prefix_length) for each in addresses if each.ifindex == index),
+            frozenset(
+                UplinkRoute(str(_network(route)), _text(route.gateway))
+                for route in routes
+                if route.ifindex == index and route.gateway is not None
+            ),
+        )
+        for index, (link, settings) in found.items()
+    ]
+    return ends, frozenset(_network(each) for each in routes if each.ifindex not in found and _is_relevant(each))
 
 
 def _is_relevant(route: RouteInfo) -> bool:

@@ -14,6 +14,7 @@ import socket
 import struct
 from collections.abc import Callable, Mapping
 
+from cni_contrail.datapath.policy_rules import parse_default
 from cni_contrail.datapath.routed_messages import ROUTE_PROTOCOL
 from cni_contrail.drift.socket_filter import Accepted, byte_is, half_has, half_is
 from cni_contrail.link.message import Message, attributes, unpack_number
@@ -21,6 +22,7 @@ from cni_contrail.link.named_tuple import NamedTuple
 
 _NEWLINK, _DELLINK, _DELADDR = 16, 17, 21  # RTM_...
 _NEWROUTE, _DELROUTE, _NEWNEIGH, _DELNEIGH, _DELNSID = 24, 25, 28, 29, 89
+_NEWRULE, _DELRULE = 32, 33
 _NEWGEN = 10 << 8 | 15  # NFNL_SUBSYS_NFTABLES, NFT_MSG_NEWGEN
 
 _FLAGS_OFFSET, _BODY = 6, 16  # in a message
@@ -43,8 +45,8 @@ _NETNSA_NSID = 1
 _GEN_ID, _GEN_PROCESS = 1, 3  # NFTA_GEN_ID, NFTA_GEN_PROC_NAME
 _BITS: dict[int, int] = {socket.AF_INET: 32, socket.AF_INET6: 128}
 
-LINK_GROUPS = (1, 3, 5, 9)
-"""RTNLGRP_ LINK, NEIGH, IPV4_IFADDR, IPV6_IFADDR."""
+LINK_GROUPS = (1, 3, 5, 8, 9, 19)
+"""RTNLGRP_ LINK, NEIGH, IPV4_IFADDR, IPV4_RULE, IPV6_IFADDR, IPV6_RULE."""
 
 LINK_MESSAGES = (
     Accepted(_NEWLINK),
@@ -52,6 +54,8 @@ LINK_MESSAGES = (
     Accepted(_DELADDR),
     Accepted(_NEWNEIGH, (half_is(_BODY + 8, _PERMANENT, _NOARP),)),
     Accepted(_DELNEIGH),
+    Accepted(_NEWRULE),
+    Accepted(_DELRULE),
 )
 
 NODE_GROUPS = (7, 11, 28)
@@ -121,6 +125,12 @@ class RouteChanged(NamedTuple):
     length: int
 
 
+class PolicyRuleChanged(NamedTuple):
+    """A policy rule was added or deleted; `is_drift`: it was added by another program, or was there at first."""
+
+    is_drift: bool
+
+
 class FilterChanged(NamedTuple):
     """The rules of the namespace have this generation since the program changed them."""
 
@@ -141,6 +151,7 @@ KernelChange = (
     | NeighbourChanged
     | ForwardingChanged
     | RouteChanged
+    | PolicyRuleChanged
     | FilterChanged
     | NamespaceGone
 )
@@ -201,6 +212,14 @@ def _route_changed(body: bytes) -> RouteChanged | None:
     return RouteChanged(unpack_number(values[_RTA_OIF]) if _RTA_OIF in values else 0, destination, length)
 
 
+def _rule_added(body: bytes) -> PolicyRuleChanged:
+    return PolicyRuleChanged(is_drift=parse_default(body) is None)
+
+
+def _rule_deleted(body: bytes) -> PolicyRuleChanged:
+    return PolicyRuleChanged(is_drift=parse_default(body) is not None)
+
+
 def _filter_changed(body: bytes) -> FilterChanged:
     values = attributes(body[_GENERIC_BYTES:])
     program = values.get(_GEN_PROCESS, b"").rstrip(b"\0").decode(errors="replace")
@@ -219,6 +238,8 @@ _PARSERS: Mapping[int, Callable[[bytes], KernelChange | None]] = {
     _DELNEIGH: _neighbour_gone,
     _NEWROUTE: _route_changed,
     _DELROUTE: _route_changed,
+    _NEWRULE: _rule_added,
+    _DELRULE: _rule_deleted,
     _NEWGEN: _filter_changed,
     _DELNSID: _namespace_gone,
 }

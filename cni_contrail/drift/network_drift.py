@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Sequence
 
+from cni_contrail.datapath.bridge import parse_bridge
 from cni_contrail.datapath.bridge_ports import parse_port
 from cni_contrail.datapath.desired import GATEWAY_MAC, UPLINK, Network, Underlay
 from cni_contrail.datapath.entries import Entries, entries_of
@@ -23,11 +24,11 @@ from cni_contrail.drift.kernel_change import (
     LinkSet,
     NamespaceGone,
     NeighbourChanged,
+    PolicyRuleChanged,
     RouteChanged,
 )
 from cni_contrail.drift.possible_drift import PossibleDrift, gone_links, programs_of, without_intermediate
 from cni_contrail.link.bridge_port import BRIDGE
-from cni_contrail.link.links import parse_link
 
 
 def network_drift(network: Network, underlay: Underlay, changes: Sequence[KernelChange]) -> PossibleDrift:
@@ -77,6 +78,8 @@ class _Judge:
                 return self._kind_of_entry(change)
             case AddressGone():
                 return self._kind_of_address(change)
+            case PolicyRuleChanged(is_drift):
+                return "route" if is_drift else ""
             case RouteChanged():  # notified of the node's own namespace only
                 return ""
 
@@ -102,8 +105,8 @@ class _Judge:
             tunnel = parse_tunnel_port(change.body)
             return not (change.is_up and tunnel.has_settings) or tunnel.is_blocked
         if change.name == BRIDGE.name and not change.is_bridge_port:
-            link = parse_link(change.body)
-            return (link.mac, link.mtu, link.is_up) != (GATEWAY_MAC, self._network.mtu, True)
+            bridge = parse_bridge(change.body)
+            return bridge is None or not bridge.is_right(self._network.mtu)
         return not change.is_up
 
     def _kind_of_entry(self, change: NeighbourChanged | ForwardingChanged) -> str:

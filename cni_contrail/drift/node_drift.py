@@ -11,7 +11,7 @@ from cni_contrail.datapath.desired import Network, Routed, Underlay
 from cni_contrail.datapath.routed_entries import has_ipv6
 from cni_contrail.datapath.routed_messages import desired_settings, parse_settings
 from cni_contrail.datapath.tunnel_names import ROUTED_PREFIX, node_gateway, node_mac
-from cni_contrail.datapath.uplink_rules import node_link
+from cni_contrail.datapath.uplink_rules import ALIAS_PREFIX, network_of_uplink, node_link
 from cni_contrail.drift.kernel_change import (
     AddressGone,
     FilterChanged,
@@ -19,9 +19,11 @@ from cni_contrail.drift.kernel_change import (
     LinkGone,
     LinkSet,
     NeighbourChanged,
+    PolicyRuleChanged,
     RouteChanged,
 )
 from cni_contrail.drift.possible_drift import PossibleDrift, gone_links, programs_of, without_intermediate
+from cni_contrail.link.links import parse_link
 
 _HOST_LENGTHS = (32, 128)
 
@@ -70,6 +72,8 @@ class _RoutedJudge:
             case RouteChanged():
                 is_host = change.destination in self._macs and change.length in _HOST_LENGTHS
                 return "route" if is_host or f"{change.destination}/{change.length}" in self._blocks else ""
+            case PolicyRuleChanged():  # other programs' rules, which may divert packets
+                return "route" if self.ports else ""
             case _:
                 return ""
 
@@ -101,9 +105,19 @@ def drifted_uplinks(
                 found.add(min(network.vni for network in owners.values()))
             case LinkGone(_, name, False) if name in owners:
                 found.add(owners[name].vni)
-            case LinkSet(_, name, is_up, False) if name in owners and not is_up:
-                found.add(owners[name].vni)
+            case LinkSet(_, name, is_up, False) if name in owners:
+                found.update(() if is_up else (owners[name].vni,))
+            case LinkSet(_, _, _, False):
+                found.update(_renamed(change) & {network.vni for network in owners.values()})
             case AddressGone(ifindex) | RouteChanged(ifindex):
                 if (name := name_of(ifindex)) in owners:
                     found.add(owners[name].vni)
     return found
+
+
+def _renamed(change: LinkSet) -> set[int]:
+    """Returns the network whose uplink a link is, although it does not have the name of one."""
+    if ALIAS_PREFIX.encode() not in change.body:
+        return set()
+    vni = network_of_uplink(parse_link(change.body))
+    return set() if vni is None else {vni}

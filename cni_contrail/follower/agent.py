@@ -14,6 +14,7 @@ from cni_contrail.datapath.node_outcome import NodeOutcome
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RejectedError, UnreachableError
 from cni_contrail.follower.desired_state import DesiredState, read_desired_state
+from cni_contrail.follower.rehearsal import named_modules
 from cni_contrail.link.named_tuple import NamedTuple
 
 _MAX_PROBLEM = 200  # characters of each problem in a report
@@ -82,6 +83,7 @@ class Report(NamedTuple):
             "drops": {str(vni): drops._asdict() for vni, drops in self.outcome.drops.items()},
             "refused": [each._asdict() for each in sorted(self.outcome.refused)[:_MAX_REFUSED]],
             "tunnel-mtu": self.tunnel_mtu,
+            "missing-modules": named_modules(self.outcome.problems.values()),
         }
 
 

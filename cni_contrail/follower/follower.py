@@ -23,6 +23,7 @@ from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
 from cni_contrail.errors import PluginError
 from cni_contrail.follower.agent import StandbyError, next_desired_state
 from cni_contrail.follower.kernel_program import FollowerLog, KernelProgram
+from cni_contrail.follower.rehearsal import Rehearse, nothing_is_missing
 from cni_contrail.follower.repairs import Repairs
 from cni_contrail.link.errors import LinkError
 
@@ -36,7 +37,7 @@ _STANDBY_PAUSE = 1.0  # between requests, each of which waits for its turn
 class Follower:
     """Follows the agent at `endpoint`; `audit_interval` is in seconds. Start it once.
 
-    `name` is unique among all followers of the agent, and begins with that of the program.
+    `name` is unique among all followers of the agent, and begins with that of the program. `rehearse`: `KernelProgram`.
     """
 
     def __init__(
@@ -46,12 +47,13 @@ class Follower:
         log: FollowerLog,
         *,
         program: str = "contrail-cnid",
+        rehearse: Rehearse = nothing_is_missing,
         audit_interval: float = AUDIT_INTERVAL,
     ) -> None:
         # Processes in containers may have the same number.
         self.name = f"{program}-{os.getpid()}-{secrets.token_hex(4)}"
         self._endpoint = endpoint
-        self._program = KernelProgram(endpoint, self.name, reconciler, log)
+        self._program = KernelProgram(endpoint, self.name, reconciler, log, rehearse=rehearse)
         self._log = log
         self._audit_interval = audit_interval
         self._stopped = threading.Event()

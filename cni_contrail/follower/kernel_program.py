@@ -20,6 +20,7 @@ from cni_contrail.drift.possible_drift import PossibleDrift
 from cni_contrail.follower.agent import Changes, Report, send_report
 from cni_contrail.follower.changed_networks import changed_networks
 from cni_contrail.follower.desired_state import DesiredState
+from cni_contrail.follower.rehearsal import Rehearsal, Rehearse, nothing_is_missing
 from cni_contrail.follower.repair_schedule import RepairSchedule
 from cni_contrail.quoting import listed, quoted
 
@@ -48,8 +49,9 @@ class FollowerLog(Protocol):
 class KernelProgram:
     """Programs the kernel of the calling thread's network namespace, the node's. Thread-safe.
 
-    `follower` is the name under which it reports. Without `watch` drift is found only by `audit`. `clock` is monotonic,
-    in seconds.
+    `follower` is the name under which it reports. `rehearse` is called before the first desired state is programmed,
+    and again until the kernel lacks no module. Without `watch` drift is found only by `audit`. `clock` is monotonic, in
+    seconds.
     """
 
     def __init__(
@@ -59,10 +61,12 @@ class KernelProgram:
         reconciler: NodeReconciler,
         log: FollowerLog,
         *,
+        rehearse: Rehearse = nothing_is_missing,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._endpoint = endpoint
         self._follower = follower
+        self._rehearsal = Rehearsal(rehearse)
         self._reconciler = reconciler
         self._log = log
         self._clock = clock
@@ -100,6 +104,7 @@ class KernelProgram:
         have not been audited for a while, since new ones keep coming.
         """
         with self._lock:
+            self._rehearsal.repeat(desired.routed.masquerade)
             is_audit = desired.version == self.version
             before, self._desired = self._desired, desired
             changed = None if before is None or is_audit or self._is_overdue() else changed_networks(before, desired)
@@ -232,6 +237,9 @@ class KernelProgram:
         known = () if self._desired is None else (INDEX_0, *(network.vni for network in self._desired.networks))
         for vni, fight in self._schedule.fights(self._clock(), known).items():
             problems[vni] = f"{fight}; {problems[vni]}" if vni in problems else str(fight)
+        of_index_0, missing = problems.get(INDEX_0, ""), self._rehearsal.problem
+        if missing not in of_index_0:  # first, since STATUS looks for it there
+            problems[INDEX_0] = f"{missing}; {of_index_0}" if of_index_0 else missing
         return self._outcome._replace(problems=problems)
 
     def _log_removed(self, outcome: NodeOutcome) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cni_contrail.datapath.bridge import BridgeInfo
 from cni_contrail.datapath.desired import GATEWAY_MAC, Network, Underlay
 from cni_contrail.datapath.entries import ON_LINK, Entries, entries_of
 from cni_contrail.datapath.forwarding import forwarding_problem
@@ -22,7 +23,6 @@ from cni_contrail.inspection.difference import MISSING, WRONG, Difference, chang
 from cni_contrail.inspection.tunnel_inspection import carrying, tunnel_differences
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.netns import InNetns
 from cni_contrail.link.plan import Address
 
@@ -49,7 +49,7 @@ def _differences(network: Network, underlay: Underlay, state: NetworkState) -> I
     bridge = _bridge_problem(state.bridge, network.mtu)
     if bridge is not None:
         yield bridge._replace(vni=vni)
-    if state.bridge is None or not state.bridge.is_up:
+    if state.bridge is None or not state.bridge.link.is_up:
         return
     for port in network.ports:
         if port.link not in state.indexes:
@@ -67,10 +67,12 @@ def _differences(network: Network, underlay: Underlay, state: NetworkState) -> I
     yield from _entry_differences(network, underlay, state, frozenset(silent))
 
 
-def _bridge_problem(found: LinkInfo | None, mtu: int) -> Difference | None:
-    if found is None:
+def _bridge_problem(bridge: BridgeInfo | None, mtu: int) -> Difference | None:
+    if bridge is None:
         return Difference(0, MISSING, f"bridge {BRIDGE.name}")
+    found = bridge.link
     problems = [] if found.is_up else ["down"]
+    problems += [] if bridge.has_settings else ["ARP or multicast is off, or snooping or filtering for IP on"]
     problems += [f"MAC {found.mac}"] if found.mac != GATEWAY_MAC else []
     problems += [f"MTU {found.mtu}, not {mtu}"] if found.mtu != mtu else []
     return Difference(0, WRONG, f"bridge {BRIDGE.name}", ", ".join(problems)) if problems else None

@@ -10,8 +10,8 @@ from cni_contrail.datapath.fabric_routes import fabric_routes
 from cni_contrail.datapath.missing_modules import open_filters
 from cni_contrail.datapath.nftables_tables import read_table
 from cni_contrail.datapath.node_outcome import INDEX_0
-from cni_contrail.datapath.uplink_rules import NODE_PREFIX, node_link
-from cni_contrail.datapath.uplink_state import EndState, LinksState, read_ends
+from cni_contrail.datapath.uplink_rules import node_link
+from cni_contrail.datapath.uplink_state import EndState, NodeLinks, read_network_end, read_node
 from cni_contrail.inspection.difference import MISSING, WRONG, Difference, missing, stale
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.named_tuple import NamedTuple
@@ -24,7 +24,7 @@ _EVERYTHING = "0.0.0.0/0"
 class NodeUplinks(NamedTuple):
     """The node's ends of uplinks, the subnets that have a route by VNI, and what is wrong with the node's rules."""
 
-    node: LinksState
+    node: NodeLinks
     granted: dict[int, tuple[str, ...]]
     differences: list[Difference]
 
@@ -32,13 +32,8 @@ class NodeUplinks(NamedTuple):
 def read_uplinks(networks: Sequence[Network], fabric_subnets: Sequence[str]) -> NodeUplinks:
     """Reads what uplinks have in the node's namespace, in which the calling thread is. Raises LinkError."""
     with RouteSocket() as kernel, open_filters() as filters:
-        node, table = read_ends(kernel, NODE_PREFIX), read_table(filters, uplink_rules.TABLE)
-    existing = {
-        (network.vni, route.destination)
-        for network in networks
-        if (end := node.ends.get(node_link(network.vni))) is not None
-        for route in end.routes
-    }
+        node, table = read_node(kernel), read_table(filters, uplink_rules.TABLE)
+    existing = {(vni, route.destination) for vni, end in node.ends.items() for route in end.routes}
     granted = fabric_routes(networks, existing, node.others, fabric_subnets).granted
     is_used = any(network.snat or network.vni in granted for network in networks)
     differences = []
@@ -58,8 +53,8 @@ def inspect_uplink(netns: int, network: Network, uplinks: NodeUplinks) -> list[D
     with InNetns(netns):
         kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
-        inner, table = read_ends(kernel, UPLINK).ends.get(UPLINK), read_table(filters, uplink_rules.TABLE)
-    outer = uplinks.node.ends.get(node_link(network.vni))
+        inner, table = read_network_end(kernel), read_table(filters, uplink_rules.TABLE)
+    outer = uplinks.node.ends.get(network.vni)
     wanted = uplink_rules.network_rules(snat=network.snat, subnets=subnets, between_pods=network.routes_between_pods)
     found = list(_end_differences(network, inner, UPLINK)) + list(
         _end_differences(network, outer, node_link(network.vni))
@@ -72,7 +67,7 @@ def inspect_uplink(netns: int, network: Network, uplinks: NodeUplinks) -> list[D
 
 
 def _end_differences(network: Network, end: EndState | None, name: str) -> Iterator[Difference]:
-    if end is None:
+    if end is None or end.link.name != name:
         yield Difference(network.vni, MISSING, f"uplink {name}")
     elif not end.link.is_up or end.link.mtu != network.mtu:
         state = "down" if not end.link.is_up else f"MTU {end.link.mtu}, not {network.mtu}"

@@ -49,6 +49,8 @@ def daemon(served: ServedAgent, tmp_path: Path, make_netns: Callable[[str], Netn
 
 async def test_the_agent_names_the_module(served: ServedAgent, daemon: NodeDaemon) -> None:
     assert f"datapath: index 0: {MISSING}" in await _reasons(served)
+    assert served.agent.missing_modules() == ("nf_tables",)
+    assert daemon.is_running
 
 
 async def test_add_fails_with_its_name_and_del_succeeds(daemon: NodeDaemon, make_netns: Callable[[str], Netns]) -> None:

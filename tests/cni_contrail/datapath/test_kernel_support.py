@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cni_contrail.datapath import bridge, filter_rules, routed_rules, uplink_messages
-from cni_contrail.datapath.kernel_support import check_kernel_support
+from cni_contrail.datapath.desired import Masquerade
+from cni_contrail.datapath.kernel_support import check_kernel_support, missing_module
 from cni_contrail.datapath.missing_modules import MissingModuleError, explained, open_filters
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.message import DUMP, NetlinkRequest
@@ -24,6 +25,11 @@ WITHOUT_SYS_ADMIN = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all")
 UNPRIVILEGED = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 IN_USER_NAMESPACE = ("unshare", "--user", "--map-root-user")
 _UNKNOWN_SUBSYSTEM = 63 << 8  # of nfnetlink: answered as nf_tables if that is missing
+
+
+def _check_as_the_daemon() -> None:
+    if problem := missing_module(Masquerade(())):
+        raise LinkError(problem)
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +72,16 @@ def test_a_process_that_may_not_is_told_what_it_lacks(environment: tuple[str, ..
         (routed_rules, "create_table", b"masq\0", b"gnus\0", "nft_masq"),
     ],
 )
+@pytest.mark.parametrize("check", [check_kernel_support, _check_as_the_daemon])
 def test_a_missing_module_is_named(
-    owner: object, name: str, present: bytes, absent: bytes, module: str, inside: Netns, monkeypatch: pytest.MonkeyPatch
+    check: Callable[[], None],
+    owner: object,
+    name: str,
+    present: bytes,
+    absent: bytes,
+    module: str,
+    inside: Netns,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The kernel answers for a name that it does not know as for one whose module it cannot load."""
     create = getattr(owner, name)
@@ -80,11 +94,34 @@ def test_a_missing_module_is_named(
 
     monkeypatch.setattr(owner, name, create_with_another_name)
     if owner is uplink_messages:
-        monkeypatch.setattr("cni_contrail.datapath.uplinks.create_uplink", create_with_another_name)
+        monkeypatch.setattr("cni_contrail.datapath.uplink_plan.create_uplink", create_with_another_name)
     before = _traces(inside)
     with pytest.raises(LinkError, match=f"kernel module {module} is missing: "):
-        check_kernel_support()
+        check()
     assert _traces(inside) == before
+
+
+def test_a_daemon_finds_nothing_missing_and_leaves_nothing(inside: Netns) -> None:
+    before = _traces(inside)
+    assert missing_module(Masquerade(())) == ""
+    assert _traces(inside) == before
+
+
+def test_a_daemon_needs_no_mounts() -> None:
+    """A container's profile denies them, also where it has CAP_SYS_ADMIN."""
+    check = "from cni_contrail.datapath.kernel_support import missing_module as check; print(repr(check(None)))"
+    command = ["strace", "--follow-forks", "--trace=mount,umount2", "--quiet=all", sys.executable, "-c", check]
+    ended = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=30, check=True)
+    assert (ended.stdout, ended.stderr) == ("''\n", "")
+
+
+def test_a_daemon_needs_no_module_for_masquerading_if_index_0_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def create_uplink(*_arguments: object) -> NetlinkRequest:
+        raise KernelError("create uplink", errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr("cni_contrail.datapath.uplink_plan.create_uplink", create_uplink)
+    assert "kernel module veth is missing: " in missing_module(Masquerade(()))
+    assert missing_module(None) == ""
 
 
 def test_a_kernel_with_nfnetlink_only_lacks_nf_tables() -> None:

@@ -106,6 +106,21 @@ DAMAGE = [
     ["bridge", "link", "set", "dev", "tap2", "state", "disabled"],
     ["sh", "-c", "bridge link set dev tap2 isolated on && bridge link set dev tap3 isolated on"],
     ["sysctl", "-q", f"net.ipv6.conf.{BRIDGE.name}.disable_ipv6=1"],
+    ["ip", "link", "set", BRIDGE.name, "arp", "off"],
+    ["ip", "link", "set", BRIDGE.name, "multicast", "off"],
+    ["ip", "link", "set", BRIDGE.name, "type", "bridge", "mcast_snooping", "1"],
+    ["ip", "route", "add", "blackhole", "10.7.0.2"],
+    ["ip", "route", "add", "unreachable", "10.7.0.0/25"],
+    ["ip", "route", "add", "10.7.0.2", "dev", "tap3"],
+    ["sh", "-c", "ip nexthop add id 7 dev tap3 && ip route add 10.7.0.2 nhid 7"],
+    ["ip", "route", "prepend", "blackhole", "10.7.0.0/24"],
+    ["ip", "-6", "route", "add", "prohibit", "fd07::2", "proto", "67"],
+    ["ip", "-6", "route", "add", "unreachable", "fd07::/64", "metric", "1"],
+    ["ip", "rule", "add", "to", "10.7.0.0/24", "blackhole"],
+    ["ip", "rule", "add", "not", "from", "192.0.2.1", "lookup", "77", "priority", "5"],
+    ["ip", "rule", "flush"],
+    ["ip", "-6", "rule", "add", "unreachable"],
+    ["ip", "-6", "rule", "delete", "priority", "32766"],
 ]
 
 
@@ -117,7 +132,8 @@ def test_what_was_changed_by_hand_is_repaired(network: VirtualNetwork, pair: Pai
     first, second = pair
     assert reaches(first.namespace, second.ipv4)
     assert reaches(first.namespace, second.ipv6)
-    assert reaches(first.namespace, GATEWAYS[0].address)
+    for gateway in GATEWAYS:
+        assert reaches(first.namespace, gateway.address)
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -133,6 +149,34 @@ def test_any_sequence_of_changes_by_hand_is_repaired(
     first, second = pair
     assert reaches(first.namespace, second.ipv4)
     assert reaches(second.namespace, first.ipv6)
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        ["198.51.100.0/24", "dev", "tap2"],
+        ["blackhole", "10.0.0.0/8"],
+        ["blackhole", "10.7.0.0/24", "metric", "50"],
+        ["unreachable", "10.7.0.2", "table", "77"],
+    ],
+    ids=" ".join,
+)
+def test_a_route_of_another_program_that_disturbs_nothing_stays(
+    network: VirtualNetwork, pair: Pair, route: list[str]
+) -> None:
+    network.ip("route", "add", *route)
+    before = network.ip("route", "show", "table", "all")
+    assert network.reconcile().changes == 0
+    assert network.ip("route", "show", "table", "all") == before
+    assert reaches(pair[0].namespace, GATEWAYS[0].address)
+
+
+def test_an_add_that_prepares_a_network_leaves_rules_and_routes_of_others_alone(network: VirtualNetwork) -> None:
+    network.ip("rule", "add", "to", "10.7.0.0/24", "blackhole")
+    network.ip("route", "add", "blackhole", "10.7.0.2")
+    reconcile_network(network.netns, network.desired(), removes=False)
+    assert "blackhole" in network.ip("rule")
+    assert "blackhole" in network.ip("route")
 
 
 def test_a_rule_that_was_exchanged_is_repaired(network: VirtualNetwork, pair: Pair) -> None:

@@ -19,6 +19,10 @@ DAMAGES = {
     "bridge down": ("bridge", "ip link set br0 down"),
     "MAC of the bridge": ("bridge", f"ip link set br0 address {OTHER_MAC}"),
     "MTU of the bridge": ("bridge", "ip link set br0 mtu 1300"),
+    "bridge without ARP": ("bridge", "ip link set br0 arp off"),
+    "bridge that snoops": ("bridge", "ip link set br0 type bridge mcast_snooping 1"),
+    "policy rule added": ("route", "ip rule add to 10.7.0.0/24 blackhole"),
+    "policy rule deleted": ("route", "ip -6 rule delete priority 32766"),
     "port detached": ("port", "ip link set tap2 nomaster"),
     "port down": ("port", "ip link set tap2 down"),
     "port learns": ("port", "bridge link set dev tap2 learning on"),
@@ -72,6 +76,7 @@ ROUTED_DAMAGES = {
 UPLINK_DAMAGES = {
     "link deleted": "ip link delete {link}",
     "link down": "ip link set {link} down",
+    "link renamed": "ip link set {link} name renamed",
     "address deleted": "ip -4 address flush dev {link}",
     "ruleset flushed": "nft flush ruleset",
     "table dormant": "nft add table inet contrail-uplink {{ flags dormant ; }}",
@@ -258,6 +263,21 @@ def test_a_table_of_another_program_on_the_node_stays(node: WatchedNode, routed:
     node.program.repair()
     node.program.audit()
     assert "table bridge other" in node.run(0, "nft", "list", "tables")
+
+
+def test_a_policy_rule_of_the_node_that_diverts_a_pod_is_a_problem_until_it_goes(
+    node: WatchedNode, routed: RoutedPort
+) -> None:
+    rule = ("to", routed.addresses[0], "blackhole")
+    node.run(0, "ip", "rule", "add", *rule)
+    assert node.program.repair()
+    problem = f"{routed.link}: a policy rule of the node keeps packets from address {routed.addresses[0]}"
+    assert node.program.outcome().problems == {0: problem}
+    assert f"datapath: index 0: {problem}" in node.log.lines
+    node.run(0, "ip", "rule", "delete", *rule)
+    node.clock.advance(3600)
+    assert node.program.repair()
+    assert node.program.outcome().problems == {}
 
 
 def test_the_log_tells_of_a_deleted_port_that_it_is_missing(node: WatchedNode, routed: RoutedPort) -> None:

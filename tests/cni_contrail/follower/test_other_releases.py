@@ -49,7 +49,7 @@ REPORT = Report(
     Changes(2, 1, {"filter": 1}),
     NodeOutcome.nothing()._replace(
         missing={5: frozenset({"tap1"})},
-        problems={5: "no bridge"},
+        problems={5: "no bridge; kernel module vxlan is missing: create tunnel: Operation not supported"},
         unconnected={5},
         drops={0: Drops(1, 0, tunnel=2), 5: Drops(3, 4, mtu=5, ports={"tap1": 3})},
         refused=[RefusedRoute(5, "10.7.0.0/24", "node-route", "10.0.0.0/8", 0)],
@@ -78,7 +78,9 @@ def test_an_agent_ignores_what_only_a_newer_daemon_reports() -> None:
     assert _parsed(_with_more_keys(REPORT)) == _parsed(REPORT)
 
 
-@pytest.mark.parametrize("key", ["problems", "missing", "drops", "refused", "repairs", "unconnected", "tunnel-mtu"])
+@pytest.mark.parametrize(
+    "key", ["problems", "missing", "drops", "refused", "repairs", "unconnected", "tunnel-mtu", "missing-modules"]
+)
 def test_an_agent_reads_the_report_of_an_older_daemon(key: str) -> None:
     parsed = _parsed({name: value for name, value in REPORT.items() if name != key})
     assert not getattr(parsed, key.replace("-", "_"))

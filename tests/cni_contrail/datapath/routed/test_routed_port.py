@@ -210,7 +210,7 @@ def test_a_setting_that_cannot_be_written_leaves_the_port_mute(
         if "disable_ipv6" in path:
             raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("cni_contrail.datapath.forwarding.ensure_setting", refuse)
+    monkeypatch.setattr("cni_contrail.datapath.kernel_settings.ensure_setting", refuse)
     with pytest.raises(SysctlError, match=r"net\.ipv6\.conf\.tap2\.disable_ipv6 to 0: .*Permission denied"):
         node.connect(pod)
     for address in GATEWAYS:

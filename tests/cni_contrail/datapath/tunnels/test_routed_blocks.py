@@ -6,13 +6,13 @@ from ipaddress import ip_address
 
 import pytest
 
-from cni_contrail.datapath.desired import RemoteBlock, RoutedNetwork
+from cni_contrail.datapath.desired import RemoteBlock, RoutedNetwork, Underlay
 from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from cni_contrail.datapath.purge import purge
 from tests.support.echo import reaches
 from tests.support.echo_stream import EchoStream
-from tests.support.node_fabric import MTU, Capture, Cluster, FabricNode, RoutedPod, cluster_of
+from tests.support.node_fabric import MTU, PORT, Capture, Cluster, FabricNode, RoutedPod, cluster_of
 
 Pair = tuple[RoutedPod, RoutedPod]
 Networks = dict[FabricNode, RoutedNetwork]
@@ -91,6 +91,28 @@ def test_a_node_without_pods_and_pods_of_another_node_reach_each_other(cluster: 
     for own, address in zip(networks[empty].addresses, pod.port.addresses, strict=True):
         assert reaches(empty.namespace, address), address
         assert reaches(pod.namespace, own), own
+
+
+def test_what_leads_to_other_nodes_stays_without_pods_as_long_as_the_node_has_an_address(cluster: Cluster) -> None:
+    node, other = cluster.nodes
+    node.run("sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")  # as from the first pod on
+    before = objects(node)
+    target = cluster.add_routed_pod(other, ("10.9.0.69", "fd09::45"))
+    pod = cluster.add_routed_pod(node, ("10.9.0.5", "fd09::5"))
+    networks = networks_of(cluster)
+    cluster.sync_index_0(networks)
+    node.run("ip", "link", "delete", pod.port.link)
+    cluster.routed_pods.remove(pod)
+    for _ in range(2):
+        cluster.sync_index_0(networks)
+        cluster.clock.advance(STALE_SECONDS)
+    assert "table inet contrail {" not in node.run("nft", "list", "ruleset"), "what pods have goes with the last one"
+    for address in target.port.addresses:
+        assert reaches(node.namespace, address), address
+    for _ in range(2):  # the cluster has no such node any more
+        node.reconcile([], Underlay((), PORT, frozenset()))
+        cluster.clock.advance(STALE_SECONDS)
+    assert objects(node) == before
 
 
 def test_a_borrowed_address_is_reached_where_it_is(cluster: Cluster, pair: Pair) -> None:

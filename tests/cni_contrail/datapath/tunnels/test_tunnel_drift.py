@@ -3,12 +3,15 @@
 import contextlib
 import socket
 import subprocess
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
+from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.message import NetlinkRequest
 from tests.cni_contrail.conftest import until
 from tests.cni_contrail.datapath.tunnels.conftest import BLUE, RED, Pair, connected, objects
 from tests.support.echo import reaches
@@ -69,6 +72,31 @@ def test_any_sequence_of_changes_by_hand_is_repaired(cluster: Cluster, pair: Pai
     assert cluster.sync()[0].changes[RED] == 0
     connected(pair)
     assert objects(cluster) == before
+
+
+def test_a_tunnel_is_set_up_after_its_entries_and_a_stale_one_goes_last(
+    cluster: Cluster, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = pair[0].node
+    cluster.let_removals_begin()
+    node.networks.run(RED, "ip", "link", "delete", "vx0")
+    options = ("id", "77", "local", "2001:db8::1", "dstport", "4790")
+    node.networks.run(RED, "ip", "link", "add", "vx6", "type", "vxlan", *options)
+    node.networks.run(RED, "ip", "neighbour", "delete", "10.7.0.3", "dev", "br0")
+    done: list[str] = []
+    execute_all = RouteSocket.execute_all
+
+    def recorded(kernel: RouteSocket, requests: Sequence[NetlinkRequest]) -> None:
+        done.extend(each.what for each in requests)
+        execute_all(kernel, requests)
+
+    monkeypatch.setattr(RouteSocket, "execute_all", recorded)
+    cluster.sync()
+    entries = [done.index(each) for each in done if each.startswith(("vx0: send frames", "set neighbour 10.7.0.3"))]
+    assert entries
+    assert max(entries) < done.index("set link vx0 up") < done.index("delete link vx6")
+    assert not [each for each in done[done.index("delete link vx6") :] if each.startswith(("vx0", "set neighbour"))]
+    connected(pair)
 
 
 @pytest.mark.parametrize(

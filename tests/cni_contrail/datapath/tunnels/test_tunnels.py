@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from cni_contrail.datapath.desired import RemoteBlock, Underlay
+from cni_contrail.datapath.network_lock import locked_network
 from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from cni_contrail.datapath.purge import purge
@@ -219,6 +220,15 @@ def test_a_network_with_an_uplink_routes_to_blocks_of_other_nodes(cluster: Clust
         pod.namespace.ip("neighbour", "flush", "dev", "eth0")
     assert second.port.mac not in first.node.networks.run(RED, "bridge", "fdb")
     connected(pair)
+
+
+def test_a_purge_keeps_the_filter_of_tunnels_while_a_network_cannot_be_removed(pair: Pair) -> None:
+    connected(pair)
+    node = pair[0].node
+    with locked_network(node.networks.namespaces, RED), node.namespace.inside():
+        purged = purge(node.networks.namespaces, with_ports=True)
+    assert (set(purged.problems), INDEX_0 in purged.removed) == ({RED}, False)
+    assert "table inet contrail-tunnels" in node.run("nft", "list", "tables")
 
 
 def test_a_purge_leaves_nothing(cluster: Cluster, pair: Pair) -> None:

@@ -264,66 +264,6 @@ def test_addresses_of_an_uplink_stay_when_others_come_and_go(node: UplinkNode) -
     assert node.run("ip", "-o", "address", "show", "dev", link_of(second)) == before
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        ["ip", "link", "delete", "ctup-VNI"],
-        ["ip", "link", "set", "ctup-VNI", "down"],
-        ["ip", "link", "set", "ctup-VNI", "mtu", "1300"],
-        ["ip", "link", "set", "ctup-VNI", "address", "02:00:00:00:00:99"],
-        ["ip", "address", "flush", "dev", "ctup-VNI"],
-        ["ip", "address", "add", "10.99.0.1/24", "dev", "ctup-VNI"],
-        ["ip", "route", "delete", "10.7.0.0/24"],
-        ["ip", "route", "add", "10.98.0.0/24", "via", "GATEWAY"],
-        ["sysctl", "-w", "net.ipv4.ip_forward=0"],
-        ["sysctl", "-w", "net.ipv6.conf.all.forwarding=0"],
-        ["nft", "flush", "ruleset"],
-        ["nft", "flush", "chain", "inet", "contrail-uplink", "between_links"],
-    ],
-    ids=" ".join,
-)
-def test_what_was_changed_on_the_node_is_repaired(node: UplinkNode, damage: list[str]) -> None:
-    network, pod = node.add_pod(node.network(snat=True, forwarding=True))
-    settled(node, network)
-    before = node.objects() if "delete" not in damage else ""
-    gateway = addresses_of_uplinks(node, network)[-1]
-    node.run(*(each.replace("VNI", str(network.vni)).replace("GATEWAY", gateway) for each in damage))
-    assert sum(node.reconcile(network).changes.values()) > 0
-    settled(node, network)
-    node.route_outside(*SUBNETS)
-    for address in OUTSIDE:
-        assert reaches(pod.namespace, address), address
-    for address in (pod.ipv4, pod.ipv6):
-        assert reaches(node.outside, address), address
-    assert not before or sorted(node.objects().split()) == sorted(before.split())
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        ["ip", "link", "delete", "dev", "up"],
-        ["ip", "link", "set", "dev", "up", "down"],
-        ["ip", "address", "flush", "dev", "up"],
-        ["ip", "route", "delete", "default"],
-        ["ip", "route", "replace", "default", "dev", "br0"],
-        ["ip", "-6", "route", "replace", "default", "dev", "br0"],
-        ["ip", "-6", "route", "delete", "default"],
-        ["sysctl", "-w", "net.ipv4.ip_forward=0"],
-        ["nft", "flush", "ruleset"],
-        ["nft", "delete", "table", "inet", "contrail-uplink"],
-    ],
-    ids=" ".join,
-)
-def test_what_was_changed_in_the_namespace_is_repaired(node: UplinkNode, damage: list[str]) -> None:
-    network, pod = node.add_pod(node.network(snat=True))
-    settled(node, network)
-    node.networks.run(network.vni, *damage)
-    assert sum(node.reconcile(network).changes.values()) > 0
-    settled(node, network)
-    for address in OUTSIDE:
-        assert reaches(pod.namespace, address), address
-
-
 def test_a_network_whose_namespace_was_deleted_gets_its_uplink_again(node: UplinkNode) -> None:
     network = node.network(snat=True)
     settled(node, network)
