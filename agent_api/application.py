@@ -4,7 +4,7 @@ A process creates one application per listener, because listeners differ in whet
 routes of its own (`/healthz`, the manager's API). All applications of a process share one `NodeAgent`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -26,7 +26,14 @@ from contrail_service.connections import BoundedRunner
 from contrail_service.pages import errors_as_json
 from contrail_service.serving import SHUTDOWN_TIMEOUT
 
+Guard = Callable[[Sequence[web.RouteDef]], Sequence[web.RouteDef]]
+"""Returns routes that reject requests which a listener does not serve."""
+
 _FAST_PATH = web.AppKey("fast_path", FastPath)
+
+
+def _unguarded(routes: Sequence[web.RouteDef]) -> Sequence[web.RouteDef]:
+    return routes
 
 
 def agent_application(
@@ -38,19 +45,24 @@ def agent_application(
     body_reader: RequestBodyReader | None = None,
     max_waiting: int = MAX_WAITING_REQUESTS,
     is_local: bool = False,
+    guard: Guard = _unguarded,
 ) -> web.Application:
     """Returns an application with the agent's endpoints and further routes.
 
     Unless `accept_writes`, requests that write are answered with 403; with `root_peers_only`, for listeners on TCP, so
     are those of local processes of other users. `max_waiting` limits the waiting requests. `is_local`: only root of
-    this node can connect, so the listener serves the datapath too.
+    this node can connect, so the listener serves the datapath too. `guard` is for the agent's endpoints that clients of
+    the Contrail vrouter agent do not know.
     """
     # Outermost first: metrics see every status, including those that the error middlewares produce.
     policy = _write_policy(accept_writes=accept_writes, root_peers_only=root_peers_only)
     application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, translate_errors, *policy])
-    operations = agent_operations(agent, body_reader or RequestBodyReader(), WaitSlots(max_waiting), is_local=is_local)
-    operations.append(_openapi_operation([*operations, *status_operations(routes)]))
-    application.add_routes([operation.route() for operation in operations])
+    body_reader = body_reader or RequestBodyReader()
+    wire = wire_operations(agent, body_reader, WaitSlots(max_waiting))
+    own = datapath_operations(agent, body_reader, is_local=is_local)
+    own.append(_openapi_operation([*wire, *own, *status_operations(routes)]))
+    application.add_routes([operation.route() for operation in wire])
+    application.add_routes(guard([operation.route() for operation in own]))
     application.add_routes(routes)
     application[_FAST_PATH] = FastPath(agent, accept_writes=accept_writes and not root_peers_only)
     application.on_response_prepare.append(add_json_charset)
@@ -65,20 +77,22 @@ def _write_policy(*, accept_writes: bool, root_peers_only: bool) -> list[Middlew
     return [reject_foreign_peers] if root_peers_only else []
 
 
-def agent_operations(
-    agent: NodeAgent, body_reader: RequestBodyReader, wait_slots: WaitSlots, *, is_local: bool
-) -> list[Operation]:
-    """Returns the agent's operations except `/openapi.json`."""
-    operations = [
+def wire_operations(agent: NodeAgent, body_reader: RequestBodyReader, wait_slots: WaitSlots) -> list[Operation]:
+    """Returns the operations that clients of the Contrail vrouter agent know."""
+    return [
         *VmCfgHandlers(agent.virtual_machines, wait_slots).operations(),
         *VmHandlers(agent.virtual_machines, agent.ports, body_reader).operations(),
         *PortHandlers(agent.virtual_machines, agent.ports, agent.stale_ports, body_reader).operations(),
         *GatewayHandlers(agent.gateways, body_reader).operations(),
     ]
-    if agent.datapath is not None:
-        handlers = DatapathHandlers(agent.datapath, body_reader)
-        operations += handlers.operations() + (handlers.local_operations() if is_local else [])
-    return operations
+
+
+def datapath_operations(agent: NodeAgent, body_reader: RequestBodyReader, *, is_local: bool) -> list[Operation]:
+    """Returns the operations on the datapath, if the agent has one."""
+    if agent.datapath is None:
+        return []
+    handlers = DatapathHandlers(agent.datapath, body_reader)
+    return handlers.operations() + (handlers.local_operations() if is_local else [])
 
 
 def agent_runner(application: web.Application, **limits: Any) -> web.AppRunner:

@@ -96,7 +96,7 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
         rule = "use at most 253 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
         raise ConfigurationError(f"{origin}: node: {configuration.node!r} is not a valid node name; {rule}")
     if isinstance(configuration.store, VncSettings):
-        _check_contrail(configuration.store, configuration.datapath, origin=origin)
+        _check_contrail(configuration.store, origin=origin)
     for cidr in configuration.masquerade_excluded:
         check_cidr(cidr, key=f"{origin}: masquerade-excluded")
     for cidr in configuration.fabric_subnets:
@@ -106,12 +106,8 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
             raise ConfigurationError(f"{origin}: {key}: {value!r} is not an absolute path")
 
 
-def _check_contrail(store: VncSettings, datapath: Datapath, *, origin: str) -> None:
-    problems = [f"store.{key}: {problem}" for key, problem in setting_problems(store)]
-    if datapath is not Datapath.NONE:
-        reason = "nodes do not learn from a Contrail API server where pods of other nodes are"
-        problems.append(f"datapath: {datapath} cannot be used with store.kind vnc: {reason}; use none")
-    if problems:
+def _check_contrail(store: VncSettings, *, origin: str) -> None:
+    if problems := [f"store.{key}: {problem}" for key, problem in setting_problems(store)]:
         raise ConfigurationError(f"{origin}: {'; '.join(problems)}")
 
 

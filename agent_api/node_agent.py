@@ -100,6 +100,10 @@ class NodeAgent:
             reasons += self.datapath.readiness()
         return reasons
 
+    def unconnected_ports(self) -> list[str]:
+        """Returns why single ports have no traffic. What concerns one pod does not make the node unready."""
+        return [] if self.datapath is None else self.datapath.unconnected_ports()
+
     def is_plugged(self, vm_uuid: str) -> bool:
         """Returns whether any port of the VirtualMachine is plugged."""
         return bool(self.ports.by_virtual_machine(vm_uuid))
@@ -120,3 +124,7 @@ class NodeAgent:
     def tunnel_mtu(self) -> int | None:
         """Returns the longest packet of a pod that fits into a tunnel of this node; None if that is not known."""
         return None if self.datapath is None else self.datapath.tunnel_mtu
+
+    def missing_modules(self) -> tuple[str, ...]:
+        """Returns the modules that the node's kernel lacks for its datapath."""
+        return () if self.datapath is None else self.datapath.missing_modules

@@ -40,7 +40,10 @@ class Health(msgspec.Struct):
 
 
 class Readiness(msgspec.Struct):
-    """Readiness of the process, with reasons if it is not ready, and the kind of the node's datapath."""
+    """Readiness of the process, and the kind of the node's datapath.
+
+    With `ready`, `reasons` concern single pods; without it at least one of them concerns the whole node.
+    """
 
     ready: bool
     reasons: list[str]

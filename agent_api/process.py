@@ -50,7 +50,7 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
             ports_dir=configuration.ports_dir,
             registry=registry,
             datapath=configuration.datapath,
-            options=_options(configuration),
+            options=datapath_options(configuration),
             spanning=Spanning(
                 store,
                 configuration.node,
@@ -60,12 +60,18 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
         )
         # Before any listener opens: no client is to see an agent that does not know its ports.
         await load_ports(agent, key="ports-dir")
-        status = status_routes(lambda: agent.readiness() + store.problems(), registry, details=agent.details)
+        status = status_routes(
+            lambda: agent.readiness() + store.problems(),
+            registry,
+            single_faults=agent.unconnected_ports,
+            details=agent.details,
+        )
         await serve_agent(stack, configuration, agent, status)
         await _run(agent, NodeReports(client, configuration.node))
 
 
-def _options(configuration: AgentConfiguration) -> DatapathOptions:
+def datapath_options(configuration: AgentConfiguration) -> DatapathOptions:
+    """Returns what the configuration says of packets that leave the node."""
     masquerade = Masquerade(tuple(configuration.masquerade_excluded)) if configuration.masquerade else None
     return DatapathOptions(masquerade, configuration.fabric_subnets)
 

@@ -26,6 +26,7 @@ from agent_api.datapath.report import DatapathReport
 from agent_api.datapath.reports import MAX_AGE, DatapathReports
 from agent_api.datapath.slice_index import SliceIndex
 from agent_api.datapath.slice_watches import SliceWatches
+from agent_api.datapath.unconnected_ports import UnconnectedPorts
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
@@ -107,7 +108,8 @@ class LinuxDatapath:
         self.feed = DesiredStateFeed(self._compute, not_ready_reason=self._not_ready_reason)
         self.lease = FollowerLease(self.feed.waiters)
         self.reports = DatapathReports()
-        DatapathMetrics(registry, self.feed, self.reports, self.refusals)
+        self._unconnected = UnconnectedPorts(virtual_machines, self.feed, self.reports, port_of=self._port_of)
+        DatapathMetrics(registry, self.feed, self.reports, self.refusals, self._unconnected.counts)
         virtual_machines.on_change(self._virtual_machines_changed)
         ports.on_change(self.feed.changed)
 
@@ -145,6 +147,10 @@ class LinuxDatapath:
         slices = [] if self._watches is None else self._watches.problems
         return list(_first_few([*self.reports.problems(), *slices]))
 
+    def unconnected_ports(self) -> list[str]:
+        """Returns why single ports have no traffic, by pod; the first few are named."""
+        return self._unconnected.reasons()
+
     def on_refused(self, callback: Callable[[Sequence[Refusal]], None]) -> None:
         """Calls back with all refusals after each report from now on; `callback` must neither wait nor raise."""
         self._on_refused.append(callback)
@@ -153,6 +159,11 @@ class LinuxDatapath:
     def tunnel_mtu(self) -> int | None:
         """The longest packet of a pod that fits into a tunnel of this node; None if nothing reports it."""
         return None if self.reports.latest is None else self.reports.latest.tunnel_mtu
+
+    @property
+    def missing_modules(self) -> tuple[str, ...]:
+        """Modules that the kernel of this node lacks."""
+        return () if self.reports.latest is None else self.reports.latest.missing_modules
 
     def refusals(self) -> list[Refusal]:
         """Returns the networks that are not connected, and the subnets without a route, by network and subnet."""
@@ -246,10 +257,12 @@ class LinuxDatapath:
         return computation
 
     def _link_of(self, virtual_machine: VirtualMachine, interface: VirtualMachineInterface) -> str | None:
+        port = self._port_of(virtual_machine, interface)
+        return None if port is None else port.host_ifname
+
+    def _port_of(self, virtual_machine: VirtualMachine, interface: VirtualMachineInterface) -> ContainerPort | None:
         port = self._ports.by_interface(interface.uuid)
-        if not isinstance(port, ContainerPort) or port.vm_uuid != virtual_machine.uuid:
-            return None
-        return port.host_ifname
+        return port if isinstance(port, ContainerPort) and port.vm_uuid == virtual_machine.uuid else None
 
 
 def _number(interface: VirtualMachineInterface, index: int) -> int:

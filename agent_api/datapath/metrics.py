@@ -1,7 +1,7 @@
 """Prometheus metrics of the datapath. Without a Linux datapath there is only its kind."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -12,6 +12,7 @@ from agent_api.datapath.feed import DesiredStateFeed
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.refusals import RefusalReason
 from agent_api.datapath.reports import DROP_REASONS, REPAIR_KINDS, DatapathReports
+from agent_api.datapath.unconnected_ports import Cause
 from contrail_config.objects import Refusal
 
 
@@ -29,10 +30,12 @@ class DatapathMetrics(Collector):
         feed: DesiredStateFeed,
         reports: DatapathReports,
         refusals: Callable[[], Iterable[Refusal]],
+        unconnected: Callable[[], Mapping[Cause, int]],
     ) -> None:
         self._feed = feed
         self._reports = reports
         self._refusals = refusals
+        self._unconnected = unconnected
         registry.register(self)
 
     def describe(self) -> list[Metric]:
@@ -42,7 +45,6 @@ class DatapathMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yields all metrics; networks and ports are those of the state that was served last."""
         state, report = self._feed.state, self._reports.latest
-        missing = 0 if report is None else sum(map(len, report.missing.values()))
         problems = 0 if report is None else len(report.problems)
         seconds = 0.0 if report is None else report.seconds
         age = self._reports.age
@@ -50,11 +52,22 @@ class DatapathMetrics(Collector):
         yield GaugeMetricFamily("contrail_agent_datapath_ports", "Ports to program.", state.port_count)
         yield GaugeMetricFamily("contrail_agent_datapath_remotes", "Endpoints of other nodes.", state.remote_count)
         yield GaugeMetricFamily("contrail_agent_datapath_incomplete", "Incomplete networks.", state.incomplete_count)
-        yield GaugeMetricFamily("contrail_agent_datapath_missing_ports", "Ports without their link.", missing)
         yield GaugeMetricFamily("contrail_agent_datapath_problems", "Networks with a problem.", problems)
         yield GaugeMetricFamily("contrail_agent_datapath_resync_seconds", "Duration of the last resync.", seconds)
         yield GaugeMetricFamily("contrail_agent_datapath_report_age_seconds", "Time since the last report.", age)
         yield CounterMetricFamily("contrail_agent_datapath_repaired", "Repaired objects.", self._reports.repaired)
+        unconnected = GaugeMetricFamily(
+            "contrail_agent_datapath_unconnected_ports", "Ports that are not connected.", labels=["reason"]
+        )
+        for cause, number in self._unconnected().items():
+            unconnected.add_metric([cause], number)
+        yield unconnected
+        modules = GaugeMetricFamily(
+            "contrail_agent_datapath_missing_modules", "1 for a missing kernel module.", labels=["module"]
+        )
+        for module in () if report is None else report.missing_modules:
+            modules.add_metric([module], 1)
+        yield modules
         refused = GaugeMetricFamily(
             "contrail_agent_datapath_refused", "Networks not connected, and subnets without a route.", labels=["reason"]
         )

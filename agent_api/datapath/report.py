@@ -21,6 +21,7 @@ Problem = Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=rf"^
 Link = Annotated[str, msgspec.Meta(pattern=rf"^[^/:\s\x00-\x1f\x7f]{{1,15}}{_END}")]
 Kind = Annotated[str, msgspec.Meta(pattern=rf"^[a-z][a-z-]{{0,31}}{_END}")]
 Cidr = Annotated[str, msgspec.Meta(pattern=rf"^[0-9a-f:.]{{2,45}}/[0-9]{{1,3}}{_END}")]
+Module = Annotated[str, msgspec.Meta(pattern=rf"^[a-z0-9_]{{1,64}}{_END}")]
 Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=_MAX_NETWORKS)]
 
 
@@ -59,7 +60,8 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     `problems` says what is not as desired, `missing` lists the links of desired ports that do not exist; both are
     complete, by VNI. `unconnected` are the numbers of networks whose pods on other nodes were not made reachable, since
     that failed. `refused` are subnets without a route, which is no problem. `tunnel_mtu` is the longest packet of a pod
-    that fits the node's tunnels, None if that is not known.
+    that fits the node's tunnels, None if that is not known. `missing_modules` are those of the kernel that `problems`
+    name as missing.
 
     Unknown keys are those of a newer process, and ignored.
     """
@@ -75,6 +77,7 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     refused: Annotated[tuple[RefusedRoute, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
     unconnected: Annotated[tuple[VniNumber, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
     tunnel_mtu: Annotated[int, msgspec.Meta(ge=1, le=65535)] | None = None
+    missing_modules: Annotated[tuple[Module, ...], msgspec.Meta(max_length=_MAX_KINDS)] = ()
 
 
 _decoder = msgspec.json.Decoder(DatapathReport)

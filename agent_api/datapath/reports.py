@@ -29,6 +29,7 @@ class DatapathReports:
         self._clock = clock
         self._counted: dict[str, Drops] = {}  # by VNI, the numbers that `drops` has
         self._since = clock()  # the time of the latest report, or of the start
+        self._missing: dict[tuple[str, str], float] = {}  # when a link of a network, by VNI, was first reported missing
 
     def add(self, report: DatapathReport) -> None:
         """Makes the report the latest one."""
@@ -42,20 +43,32 @@ class DatapathReports:
             self.repairs[kind if kind in REPAIR_KINDS else "other"] += number
         self.latest = report
         self._since = self._clock()
+        missing = ((vni, link) for vni, links in report.missing.items() for link in links)
+        self._missing = {each: self._missing.get(each, self._since) for each in missing}
 
     @property
     def age(self) -> float:
         """Seconds since the latest report, or since the start."""
         return self._clock() - self._since
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the latest report says how the kernel is now."""
+        return self.latest is not None and self.age <= MAX_AGE
+
     def is_missing(self, vni: int, link: str) -> bool:
         """Returns whether a current report says that a port's link does not exist."""
-        return self.latest is not None and self.age <= MAX_AGE and link in self.latest.missing.get(str(vni), ())
+        return self.missing_seconds(vni, link) is not None
+
+    def missing_seconds(self, vni: int, link: str) -> float | None:
+        """Returns for how long reports have said that a port's link does not exist; None if it may exist."""
+        since = self._missing.get((str(vni), link)) if self.is_current else None
+        return None if since is None else self._clock() - since
 
     def problems(self) -> list[str]:
         """Returns what is wrong: that nothing is reported, or the problems of the latest report by VNI."""
         if self.age > MAX_AGE:
-            return [f"datapath: nothing reported for {self.age:.0f} s: contrail-cnid does not program it"]
+            return [f"datapath: nothing reported for more than {MAX_AGE:g} s: contrail-cnid does not program it"]
         problems = {} if self.latest is None else self.latest.problems
         return [f"datapath: {_network(vni)}: {problems[vni]}" for vni in sorted(problems, key=int)]
 

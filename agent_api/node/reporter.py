@@ -30,12 +30,15 @@ from contrail_config.objects import Refusal
 log = logging.getLogger(__name__)
 
 _MAX_ENTRIES = 8
-"""Errors, and likewise conflicts, in a report."""
+"""Errors, and likewise conflicts and reasons why the agent is not ready, in a report."""
 
 _MAX_ERROR_LENGTH = 256  # characters
+_MAX_REASON_LENGTH = 256  # characters
 _MAX_REFUSAL_LENGTH = 1024  # characters
 _MAX_REFUSED = 32
 """Refusals in a report, the same ones each time."""
+
+_MAX_MODULES = 16
 _ERROR_TTL = 3600.0  # seconds
 _CONFLICT_TTL = 900.0  # seconds; longer than the heartbeats by which two agents of one node detect each other
 
@@ -64,8 +67,7 @@ class _ErrorRecorder(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Adds the message of a record. A file name in it that is not UTF-8 could not be sent."""
-        text = record.getMessage().encode(errors="replace").decode()
-        self._errors.add(text[:_MAX_ERROR_LENGTH])
+        self._errors.add(_sendable(record.getMessage())[:_MAX_ERROR_LENGTH])
 
 
 class NodeReporter:
@@ -86,6 +88,9 @@ class NodeReporter:
         self._virtual_machines = agent.virtual_machines
         self._refusals = agent.refusals
         self._tunnel_mtu = agent.tunnel_mtu
+        self._readiness = agent.readiness
+        self._datapath = agent.details["datapath"]
+        self._missing_modules = agent.missing_modules
         self._writer = writer
         self._versions = dict(versions)
         self._intervals = intervals or ReportIntervals()
@@ -131,6 +136,9 @@ class NodeReporter:
             last_errors=self.errors.newest_first(),
             refused=tuple(map(_cut, self._refusals()[:_MAX_REFUSED])),
             tunnel_mtu=self._tunnel_mtu(),
+            datapath=self._datapath,
+            not_ready=tuple(_sendable(reason)[:_MAX_REASON_LENGTH] for reason in self._readiness()[:_MAX_ENTRIES]),
+            missing_modules=self._missing_modules()[:_MAX_MODULES],
         )
 
     async def _write(self, report: NodeReport) -> None:
@@ -146,6 +154,11 @@ class NodeReporter:
 
     def _is_heartbeat_due(self) -> bool:
         return self._clock() >= self._next_heartbeat
+
+
+def _sendable(text: str) -> str:
+    """Returns the text without what UTF-8 cannot encode."""
+    return text.encode(errors="replace").decode()
 
 
 def _cut(refusal: Refusal) -> Refusal:

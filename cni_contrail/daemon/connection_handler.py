@@ -151,6 +151,8 @@ class ConnectionHandler:
             self._context.metrics.failed(call.request.command, output.code)
         if not call.connection.has_responded:
             call.connection.respond(output.status, output.encoded)
+        if call.request.command == "ADD":
+            self._context.recent_adds.note(call.request, call.measured, output)
 
     def _refuse(self, call: ReceivedCall, error: TryAgainError) -> None:
         with call.held:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,6 +13,7 @@ from cni_contrail.daemon.configuration import DaemonConfiguration
 from cni_contrail.daemon.errors import DaemonError
 from cni_contrail.daemon.metrics import MeasuredCall, Metrics
 from cni_contrail.daemon.protocol import ShimRequest
+from cni_contrail.daemon.recent_adds import RecentAdds
 from cni_contrail.daemon.shim_connection import ShimConnection
 from cni_contrail.datapath.held_namespaces import HeldNamespaces
 from cni_contrail.datapath.mount_propagation import is_slave
@@ -38,6 +40,7 @@ class DaemonContext(ExecutionContext):
         self._settings = configuration.settings
         self._json_lines = json_lines
         self.metrics = Metrics()
+        self.recent_adds = RecentAdds()
         self.maintained_state_dir = ""
         self._limits = {phase: threading.BoundedSemaphore(number) for phase, number in _CONCURRENCY.items()}
         self.held_namespaces = _held_namespaces()
@@ -127,3 +130,4 @@ class CallContext(ExecutionContext):
         """Sends the result to the shim; raises `TryAgainError` if the shim is gone."""
         if not self._connection.respond(0, CommandOutput(0, result).encoded):
             raise TryAgainError("the runtime did not accept the result")
+        self._measured.responded = time.perf_counter()

@@ -18,11 +18,17 @@ _NO_LIMIT: AbstractContextManager[object] = nullcontext()
 
 
 class MeasuredCall:
-    """One call: its current phases, and the seconds of those that ended. Read only when metrics are scraped."""
+    """One call: its current phases, which are read when metrics are scraped, and those that ended.
+
+    `ended` are names, beginnings and seconds of phases. `began`, `responded` and these beginnings are those of
+    `time.perf_counter`; a call that has not responded by itself has no `responded`.
+    """
 
     def __init__(self) -> None:
         self.running: list[str] = []
-        self.seconds: list[tuple[str, float]] = []
+        self.ended: list[tuple[str, float, float]] = []
+        self.began = time.perf_counter()
+        self.responded: float | None = None
 
     def phase(self, name: str, limit: AbstractContextManager[object] = _NO_LIMIT) -> AbstractContextManager[None]:
         """Measures a phase that runs inside `limit`, including the wait for it."""
@@ -48,7 +54,7 @@ class _Phase(AbstractContextManager[None]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._limit.__exit__(kind, error, trace)
-        self._call.seconds.append((self._name, time.perf_counter() - self._started))
+        self._call.ended.append((self._name, self._started, time.perf_counter() - self._started))
         self._call.running.pop()
 
 
@@ -97,7 +103,7 @@ class Metrics:
                 yield call
         finally:
             self._calls.discard(call)
-            for phase, seconds in call.seconds:
+            for phase, _, seconds in call.ended:
                 self._seconds_of(_known(command), phase).observe(seconds)
 
     def failed(self, command: str, code: int) -> None:

@@ -7,6 +7,7 @@ import gc
 import math
 import os
 import signal
+from functools import partial
 
 from cni_contrail.agent.client import agent_client
 from cni_contrail.commands import add, check, delete, garbage_collect, networks, unrecorded, vrouter_agent  # noqa: F401 - loaded before the first call needs them
@@ -21,6 +22,7 @@ from cni_contrail.daemon.maintenance import Maintenance
 from cni_contrail.daemon.receiver import Receiver
 from cni_contrail.daemon.status_server import status_server
 from cni_contrail.daemon.workers import Workers
+from cni_contrail.datapath.kernel_support import missing_module
 from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError
@@ -55,9 +57,9 @@ class Daemon:
         with contextlib.ExitStack() as running:
             listener = running.enter_context(bound_socket(self._configuration.socket))
             if self._configuration.metrics_listen:
-                registry = self._context.metrics.registry
+                registry, adds = self._context.metrics.registry, self._context.recent_adds
                 running.enter_context(
-                    status_server(self._configuration.metrics_listen, self._unreadiness, registry, log)
+                    status_server(self._configuration.metrics_listen, self._unreadiness, registry, adds, log)
                 )
             receiver = Receiver(listener, log, receive=self._handler.receive, reject=self._handler.reject)
             Deadline.around_long_waits = without_slot
@@ -86,7 +88,8 @@ class Daemon:
         if not settings.agent_socket:
             return
         reconciler = NodeReconciler(self._context.namespaces(settings.netns_dir), sysctl_dir=settings.sysctl_dir)
-        self._follower = Follower(agent_client(settings).endpoint, reconciler, log)
+        rehearse = partial(missing_module, sysctl_dir=settings.sysctl_dir)
+        self._follower = Follower(agent_client(settings).endpoint, reconciler, log, rehearse=rehearse)
         self._follower.start()
 
     def _node(self) -> NodeServices:

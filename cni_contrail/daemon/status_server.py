@@ -1,4 +1,7 @@
-"""HTTP server for `/healthz`, `/readyz` and `/metrics`, if the configuration sets `metrics-listen`.
+"""HTTP server for `/healthz`, `/readyz`, `/metrics` and `/adds`, if the configuration sets `metrics-listen`.
+
+`/adds?namespace=NAMESPACE&pod=NAME` are the last ADDs of a pod, `/adds` those of all. It names pods, so it is for this
+node's processes only.
 
 The liveness probe depends on it, so slow clients must not block it: a request head has one deadline for all its bytes,
 and a new connection takes the place of the oldest one when all are in use. No page waits for anything but its client,
@@ -11,10 +14,12 @@ import contextlib
 import http.server
 import importlib.metadata
 import io
+import ipaddress
 import json
 import socket
 import sys
 import threading
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +30,7 @@ from cni_contrail.daemon.accept_errors import AcceptErrors
 from cni_contrail.daemon.connection_slots import ConnectionSlots
 from cni_contrail.daemon.errors import SocketError
 from cni_contrail.daemon.readiness_cache import ReadinessCache, ReadinessCheck
+from cni_contrail.daemon.recent_adds import RecentAdds
 from cni_contrail.deadline import Deadline
 from cni_contrail.log import Log
 
@@ -38,11 +44,11 @@ _MAX_PER_PEER = 8
 
 @contextlib.contextmanager
 def status_server(
-    address: tuple[str, int], readiness: ReadinessCheck, registry: CollectorRegistry, log: Log
+    address: tuple[str, int], readiness: ReadinessCheck, registry: CollectorRegistry, adds: RecentAdds, log: Log
 ) -> Iterator[None]:
     """Serves the pages while the body runs; raises `SocketError` if it cannot listen on the address."""
     try:
-        server = _Server(address, readiness, registry, log)
+        server = _Server(address, readiness, registry, adds, log)
     except OSError as error:
         raise SocketError(f"metrics-listen {address[0]}:{address[1]}: {error.strerror or error}") from error
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -59,11 +65,17 @@ class _Server(http.server.ThreadingHTTPServer):
     block_on_close = False
 
     def __init__(
-        self, address: tuple[str, int], readiness: ReadinessCheck, registry: CollectorRegistry, log: Log
+        self,
+        address: tuple[str, int],
+        readiness: ReadinessCheck,
+        registry: CollectorRegistry,
+        adds: RecentAdds,
+        log: Log,
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.readiness = ReadinessCache(readiness)
         self.registry = registry
+        self.adds = adds
         self._slots = ConnectionSlots(_MAX_CONNECTIONS, _MAX_PER_PEER)
         self._accept_errors = AcceptErrors("metrics-listen", log)
         self._stopped = threading.Event()
@@ -111,7 +123,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Responds with a page."""
-        match self.path.partition("?")[0]:
+        path, _, query = self.path.partition("?")
+        match path:
             case "/healthz":
                 self._send_json(200, {"healthy": True, "version": importlib.metadata.version("contrail-multinet")})
             case "/readyz":
@@ -119,11 +132,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self._send_json(503 if reason else 200, {"ready": not reason, "reasons": [reason] if reason else []})
             case "/metrics":
                 self._send(200, "text/plain; version=0.0.4", generate_latest(self.server.registry))
-            case path:
+            case "/adds":
+                self._send_adds(query)
+            case _:
                 self._send_json(404, {"error": f"page {path}: not found"})
 
     def log_message(self, *_: object) -> None:
         """Logs no requests: probes and scrapes would fill the log."""
+
+    def _send_adds(self, query: str) -> None:
+        if not _is_loopback(self.client_address[0]):
+            self._send_json(403, {"error": "/adds: only for processes of this node"})
+            return
+        given = urllib.parse.parse_qs(query)
+        if given and given.keys() != {"namespace", "pod"}:
+            self._send_json(400, {"error": "/adds: takes the query keys namespace and pod, or none"})
+            return
+        adds = self.server.adds.of_pod(given["namespace"][0], given["pod"][0]) if given else self.server.adds.all()
+        items = [each._asdict() | {"phases": [phase._asdict() for phase in each.phases]} for each in adds]
+        self._send_json(200, {"items": items})
 
     def _send_json(self, status: int, document: object) -> None:
         self._send(status, "application/json", json.dumps(document).encode())
@@ -134,6 +161,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _is_loopback(text: str) -> bool:
+    address = ipaddress.ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def _read_head(connection: socket.socket) -> bytes:

@@ -23,8 +23,6 @@ metrics-listen: 0.0.0.0:9093
 datapath: linux
 """
 
-NO_SLICES = "nodes do not learn from a Contrail API server where pods of other nodes are"
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -126,10 +124,6 @@ class TestCommand:
                 "store.kind: embedded is not supported by a standalone agent; run `contrail-manager --embedded`",
             ),
             ("store: {kind: vnc, url: []}", "store.url: at least one is required"),
-            (
-                "store: {kind: vnc, url: http://x}\ndatapath: linux",
-                f"datapath: linux cannot be used with store.kind vnc: {NO_SLICES}; use none",
-            ),
             ("node: worker-1", "store: required, for example {kind: kubernetes}"),
             ("store:", "store: required, for example {kind: kubernetes}"),
         ],

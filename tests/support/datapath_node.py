@@ -16,6 +16,7 @@ from cni_contrail.agent.connections import idle_connections
 from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
 from tests.support.embedded_process import COMMAND, EmbeddedProcess
+from tests.support.loopback_proxy import loopback_proxy
 from tests.support.manifests import nad, pod, write
 from tests.support.netns import Netns
 from tests.support.node_networks import NodeNetworks
@@ -95,6 +96,7 @@ class DatapathNode:
         own = ("--config", str(file), "--datapath", "linux", "--netns-dir", within)
         self.manager = EmbeddedProcess(folder, options=[*own, *options])
         self._state = folder / "state"
+        self._attached: list[tuple[str, Netns, str]] = []
         settings = {"agent-socket": str(self.manager.socket), "state-dir": str(self._state), "netns-dir": within}
         self.daemon = NodeDaemon(folder, settings)
         write(self.manager.manifests / "nads.yaml", nad(_NETWORK, cidr=CIDRS))
@@ -126,6 +128,31 @@ class DatapathNode:
         """Runs ADD for a pod that has a manifest."""
         answer = call_shim(self.daemon, "ADD", name, sandbox, namespace=namespace)
         assert "interfaces" in answer, answer
+        self._attached.append((name, sandbox, namespace))
+
+    def detach_all(self) -> None:
+        """Runs DEL for all pods that were attached, and deletes their manifests; sandboxes may be gone."""
+        for name, sandbox, namespace in self._attached:
+            answer = call_shim(self.daemon, "DEL", name, sandbox, namespace=namespace)
+            assert answer == {}, answer
+        self._attached = []
+        for manifest in self.manager.manifests.glob("*.yaml"):
+            manifest.unlink()
+
+    def leftovers(self) -> list[str]:
+        """What pods and their networks could leave behind: namespaces, mounts, links, rules, files."""
+        tables = subprocess.run(
+            ["nft", "list", "tables"], check=True, capture_output=True, text=True, timeout=10
+        ).stdout
+        links = json.loads(subprocess.run(["ip", "-json", "link"], check=True, capture_output=True, timeout=10).stdout)
+        mounts = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+        folders = (self.networks.folder, self._state, self.manager.data / "ports")
+        return [
+            *(f"mount {each}" for each in mounts if each.startswith(f"{self.networks.folder}/")),
+            *(f"link {each['ifname']}" for each in links if each["ifname"] != "lo"),
+            *tables.splitlines(),
+            *(f"file {file}" for folder in folders for file in folder.rglob("*") if file.is_file()),
+        ]
 
     def report(self) -> Any:
         """The status of the datapath, with the latest report, as the agent serves it."""
@@ -197,16 +224,19 @@ def _addresses(sandbox: Netns) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def datapath_node(
-    configuration: Mapping[str, Any] = _NO_CONFIGURATION, *, options: Sequence[str] = ()
+    configuration: Mapping[str, Any] = _NO_CONFIGURATION, *, options: Sequence[str] = (), servers: Sequence[str] = ()
 ) -> Iterator[DatapathNode]:
     """Runs the node in a network namespace of its own, in which the calling thread is meanwhile.
 
-    `configuration` is that of the manager, `options` are further ones of its command line.
+    `configuration` is that of the manager, `options` are further ones of its command line, and `servers` the URLs of
+    loopback servers that it reaches.
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
         namespace = Netns("node")
         stack.callback(namespace.delete)
+        for url in servers:
+            stack.enter_context(loopback_proxy(url, namespace))
         stack.enter_context(namespace.inside())
         node = DatapathNode(folder, configuration, options)
         stack.callback(idle_connections.close)  # of `report`

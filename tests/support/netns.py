@@ -10,7 +10,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -38,10 +38,13 @@ def inside(path: str) -> Iterator[None]:
 
 
 class Netns:
-    """A named network namespace under /run/netns, with its loopback up."""
+    """A named network namespace under /run/netns, with its loopback up. `made` are the names of all in this process."""
+
+    made: ClassVar[set[str]] = set()
 
     def __init__(self, kind: str) -> None:
         self.name = f"ct-{kind}-{uuid.uuid4().hex[:12]}"
+        self.made.add(self.name)
         self.path = f"/run/netns/{self.name}"
         subprocess.run(["ip", "netns", "add", self.name], check=True)
         self.ip("link", "set", "lo", "up")

@@ -102,7 +102,7 @@ def _started(streams: Sequence[int], **request: Any) -> socket.socket:
     """Sends a start request to the server; the connection delivers the exit status."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(DEADLINE)
-    connection.connect(_server())
+    connection.connect(_server().address)
     socket.send_fds(connection, [json.dumps(request).encode()], streams)
     return connection
 
@@ -111,9 +111,21 @@ def _content(stream: int) -> bytes:
     return os.pread(stream, os.fstat(stream).st_size, 0)
 
 
+def server_processes() -> set[int]:
+    """Process ID of the server, if it runs."""
+    return {_server().pid} if _server.cache_info().currsize else set()
+
+
+class _Server(NamedTuple):
+    """Path of the server's socket, and its process ID."""
+
+    address: str
+    pid: int
+
+
 @functools.cache
-def _server() -> str:
-    """Path of the server's socket. The server exits with this process, even if this process is killed."""
+def _server() -> _Server:
+    """Starts the server. It exits with this process, even if this process is killed."""
     folder = tempfile.TemporaryDirectory(prefix="ct-")
     address = f"{folder.name}/forks.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -122,7 +134,7 @@ def _server() -> str:
         command = [sys.executable, "-I", fork_server.__file__, str(listener.fileno())]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
     atexit.register(_stop, process, folder)
-    return address
+    return _Server(address, process.pid)
 
 
 def _stop(process: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[str]) -> None:

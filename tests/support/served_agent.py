@@ -57,9 +57,9 @@ async def serve_agent(
     socket = folder / "agent.sock"
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=registry, **options)
     await agent.load_ports()
-    pages = await asyncio.to_thread(
-        status_routes, agent.readiness, registry, details=agent.details
-    )  # reads the version from a file
+    pages = await asyncio.to_thread(  # reads the version from a file
+        status_routes, agent.readiness, registry, single_faults=agent.unconnected_ports, details=agent.details
+    )
     runners = [
         agent_runner(
             agent_application(

@@ -239,6 +239,7 @@ class TestReports:
         "unconnected": [5],
         "refused": [],
         "tunnel-mtu": 1450,
+        "missing-modules": ["bridge"],
     }
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:
@@ -307,8 +308,8 @@ class TestReports:
             'contrail_agent_datapath_kind{kind="linux"} 1.0',
             "contrail_agent_datapath_networks 1.0",
             "contrail_agent_datapath_ports 1.0",
-            "contrail_agent_datapath_missing_ports 2.0",
             "contrail_agent_datapath_problems 1.0",
+            'contrail_agent_datapath_missing_modules{module="bridge"} 1.0',
             "contrail_agent_datapath_resync_seconds 0.25",
             "contrail_agent_datapath_repaired_total 2.0",
             'contrail_agent_datapath_repairs_total{kind="filter"} 4.0',

@@ -62,6 +62,8 @@ def test_every_key_is_read() -> None:
         ({"refused": [{"vni": 5, "subnet": "10.0.0.0/8", "reason": "Two words"}]}, "refused"),
         ({"refused": [{"vni": 5, "subnet": "10.0.0.0/8", "reason": "x", "overlaps": "a\nb"}]}, "refused"),
         ({"refused": [{"vni": 5, "subnet": "10.0.0.0/8", "reason": "x"}] * 4097}, "refused"),
+        ({"missing-modules": ["nf tables"]}, "missing-modules"),
+        ({"missing-modules": ["bridge"] * 65}, "missing-modules"),
         ({"drops": {"5": {"ports": {"a/b": 1}}}}, "drops"),
         ({"drops": {"5": {"ports": {"tap1": -1}}}}, "drops"),
     ],
@@ -89,7 +91,7 @@ def test_silence_is_a_problem_after_a_minute(reports: DatapathReports, clock: Fa
     assert reports.problems() == []
     clock.now += 1
     (problem,) = reports.problems()
-    assert problem == "datapath: nothing reported for 61 s: contrail-cnid does not program it"
+    assert problem == "datapath: nothing reported for more than 60 s: contrail-cnid does not program it"
     reports.add(make_report())
     assert reports.problems() == []
 
