@@ -54,10 +54,13 @@ class AddressUnavailableError(StoreError):
 
 
 class ExhaustedError(StoreError):
-    """The network has no free address of the family; `next_free_in` is the rest of the earliest hold in seconds."""
+    """The network has no free address of the family.
+
+    `next_free_in`: seconds until one may be free, such as the rest of the earliest hold; None if that is not known.
+    """
 
     def __init__(self, network: str, family: int, *, next_free_in: float | None) -> None:
-        wait = "" if next_free_in is None else f", the next hold ends in {next_free_in:.0f} s"
+        wait = "" if next_free_in is None else f", the next one may be free in {next_free_in:.0f} s"
         super().__init__(f"network {network}: no free IPv{family} address{wait}")
         self.network = network
         self.family = family

@@ -50,6 +50,17 @@ class HeldAddress(NamedTuple):
     node: str | None
 
 
+class StoredAddress(NamedTuple):
+    """An address that is allocated to `owner`, or that it had until it was released, if `held_until` is set.
+
+    Owners are uuids of interfaces; an engine that routes by block has nodes among them. Seconds since the epoch.
+    """
+
+    address: str
+    owner: str
+    held_until: float | None = None
+
+
 class ChangeType(StrEnum):
     """Types of Kubernetes watch events, and SYNCED, which has no object and ends the initial list of a watch."""
 
@@ -138,6 +149,9 @@ class Store(Protocol):
 
     async def held_owners(self) -> dict[str, HeldAddress]:
         """By interface uuid, for interfaces that have no address but still a held one, if its node is known."""
+
+    async def addresses(self, network_uuid: str) -> list[StoredAddress]:
+        """All allocated and held addresses of a network, whether or not it exists, in any order."""
 
     async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:
         """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.

@@ -6,14 +6,13 @@ which have none; there is no broadcast address.
 """
 
 import bisect
-import ipaddress
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
-from contrail_config.addressing.notation import parse_address
+from contrail_config.addressing.notation import Cidr, format_address, parse_address, parse_cidr
 from contrail_config.objects import Subnet
 
 _EXCLUDED: Final = "it is excluded"
@@ -64,15 +63,15 @@ def subnet_bounds(subnet: Subnet) -> SubnetBounds:
 
     Raises ValueError for a CIDR with host bits set, and for text that is not a CIDR or address of the family.
     """
-    network = ipaddress.ip_network(subnet.cidr)
-    first, last = int(network.network_address), int(network.broadcast_address)
-    exclusions = [_parse_range(text, family=network.version) for text in subnet.excluded]
+    network = parse_cidr(subnet.cidr)
+    first, last = network.first, network.last
+    exclusions = [_parse_range(text, family=network.family) for text in subnet.excluded]
     reserved = {low: _EXCLUDED for low, high in exclusions if low == high} | _reserved_ends(network)
     if subnet.gateway is not None:  # last, so that its reason wins over an exclusion and a reserved end
-        reserved[parse_address(subnet.gateway, family=network.version)] = "it is the gateway"
+        reserved[parse_address(subnet.gateway, family=network.family)] = "it is the gateway"
     return SubnetBounds(
         cidr=subnet.cidr,
-        prefix_length=network.prefixlen,
+        prefix_length=network.prefix_length,
         first=first,
         last=last,
         gateway=subnet.gateway,
@@ -87,32 +86,30 @@ def subnet_bounds(subnet: Subnet) -> SubnetBounds:
 
 def default_gateway(cidr: str) -> str | None:
     """Returns the first usable address of a subnet; None if no other address would remain (/32, /128)."""
-    network = ipaddress.ip_network(cidr)
-    if network.num_addresses == 1:
+    network = parse_cidr(cidr)
+    if network.first == network.last:
         return None
-    return str(network[0] if _is_point_to_point(network) else network[1])
+    return format_address(network.first + (not _is_point_to_point(network)), family=network.family)
 
 
-def _reserved_ends(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> dict[int, str]:
-    if _is_point_to_point(network) or network.num_addresses == 1:
+def _reserved_ends(network: Cidr) -> dict[int, str]:
+    if _is_point_to_point(network) or network.first == network.last:
         return {}
-    first = int(network.network_address)
-    if network.version == 6:
-        return {first: "it is the subnet-router anycast address"}
-    return {first: "it is the network address", int(network.broadcast_address): "it is the broadcast address"}
+    if network.family == 6:
+        return {network.first: "it is the subnet-router anycast address"}
+    return {network.first: "it is the network address", network.last: "it is the broadcast address"}
 
 
-def _is_point_to_point(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
-    return network.num_addresses == 2
+def _is_point_to_point(network: Cidr) -> bool:
+    return network.last - network.first == 1
 
 
 def _parse_range(text: str, *, family: int) -> tuple[int, int]:
     """Returns the first and last address of an exclusion, which is a CIDR or a single address."""
-    if "/" not in text:
-        address = parse_address(text, family=family)
-        return address, address
-    network = ipaddress.IPv4Network(text) if family == 4 else ipaddress.IPv6Network(text)
-    return int(network.network_address), int(network.broadcast_address)
+    network = parse_cidr(text)
+    if network.family != family:
+        raise ValueError(f"{text!r} is not an IPv{family} address or CIDR")
+    return network.first, network.last
 
 
 def _merge_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

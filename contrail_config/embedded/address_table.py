@@ -17,7 +17,7 @@ from contrail_config.embedded.rows import json_list
 from contrail_config.embedded.virtual_network_table import VirtualNetworkTable
 from contrail_config.errors import AddressUnavailableError, ExhaustedError
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest
+from contrail_config.store import DEFAULT_HOLD, AddressRequest, StoredAddress
 
 _SELECT_ALLOCATED = """
     SELECT owner, network, family, address FROM addresses
@@ -45,6 +45,10 @@ _SHORTEN_HOLDS = """
 _SELECT_HELD = """
     SELECT owner, network FROM addresses
     WHERE held_until > ? AND owner NOT IN (SELECT owner FROM addresses WHERE held_until IS NULL)
+"""
+
+_SELECT_OF_NETWORK = """
+    SELECT address, owner, held_until FROM addresses WHERE network = ? AND (held_until IS NULL OR held_until > ?)
 """
 
 _ANY_ALLOCATED = "SELECT 1 FROM addresses WHERE network = ? AND held_until IS NULL LIMIT 1"
@@ -130,6 +134,11 @@ class AddressTable:
     def held_owners(self) -> dict[str, str]:
         """Returns network uuid by interface uuid, for interfaces that have no address but still a held one."""
         return dict(self._db.execute(_SELECT_HELD, (self._clock(),)).fetchall())
+
+    def of_network(self, network_uuid: str) -> list[StoredAddress]:
+        """Returns the allocated and held addresses of a network."""
+        found = self._db.execute(_SELECT_OF_NETWORK, (network_uuid, self._clock()))
+        return [StoredAddress(*row) for row in found]
 
     def expire_holds(self) -> None:
         """Frees the addresses whose hold has expired."""

@@ -23,7 +23,16 @@ from contrail_config.embedded.watcher import Watcher
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreFullError
 from contrail_config.objects import Event, InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, EventPage, HeldAddress, T_co, WatchStart
+from contrail_config.store import (
+    DEFAULT_HOLD,
+    AddressRequest,
+    Change,
+    EventPage,
+    HeldAddress,
+    StoredAddress,
+    T_co,
+    WatchStart,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -126,6 +135,10 @@ class SqliteStore:
         """By interface uuid, for interfaces that have no address but still a held one."""
         found = await self._read(self._engine.addresses.held_owners)
         return {owner: HeldAddress(network_uuid, None) for owner, network_uuid in found.items()}
+
+    async def addresses(self, network_uuid: str) -> list[StoredAddress]:
+        """All allocated and held addresses of a network."""
+        return await self._read(self._engine.addresses.of_network, network_uuid)
 
     async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
         """None is lost: a virtual machine and the record of its addresses are rows of one file, in one transaction."""

@@ -7,7 +7,7 @@ missing object on delete, may stem from the caller's own write whose first respo
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import aiohttp
@@ -66,6 +66,13 @@ class KubeClient:
         """Returns an object. Raises KubeNotFoundError."""
         request = ApiRequest("GET", resource.path(namespace, name))
         return await self._object(resource, request, retried=_TRANSIENT)
+
+    async def read(
+        self, resource: Resource[T], name: str, subresource: str, *, namespace: str = "", query: Mapping[str, str]
+    ) -> bytes:
+        """Returns a subresource that is no object, such as the log of a pod. Raises KubeNotFoundError."""
+        request = ApiRequest("GET", resource.path(namespace, name, subresource), query)
+        return await self._retried(_TRANSIENT, self._transport.exchange, request)
 
     async def list_all(self, resource: Resource[T], selector: Selector = EVERYTHING) -> list[T]:
         """Returns a consistent snapshot of all objects. Raises KubeError if one of them cannot be decoded."""

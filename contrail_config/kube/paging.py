@@ -9,10 +9,15 @@ By default no resourceVersion is sent, so the server returns its newest state, n
 delivered. This holds also after etcd was restored or emptied, when an earlier resourceVersion lies in the future. Many
 clients that list at the same time rather ask for a state that is not older than a certain one: each API server answers
 from its watch cache, without etcd. Such a list is not paged, since older servers go to etcd for each page of it.
+
+Other tasks run while a page is decoded: to check one object may take tenths of a second, and a process that does
+nothing else for ten seconds loses its lease.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from time import perf_counter
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -22,6 +27,9 @@ from contrail_config.kube.selector import Selector
 from contrail_config.kube.transport import ApiRequest
 
 PAGE_LENGTH = 500
+
+_LONGEST_STEP: Final = 0.01
+"""Seconds for which objects are decoded without a pause for other tasks, or longer for a single object."""
 
 Exchange = Callable[[ApiRequest], Awaitable[bytes]]
 """Sends a request, again if it fails, and returns the body of the response. Raises KubeError."""
@@ -72,14 +80,20 @@ async def read_pages(
     while True:
         request = ApiRequest("GET", resource.path(selector.namespace), query)
         response = decode(await exchange(request), _List, request=str(request))
-        items = [*_decode(response.items or (), resource)]
+        items = await _decode(response.items or (), resource)
         yield Page(items, response.metadata.resource_version, response.metadata.next_page)
         if not response.metadata.next_page:
             return
         query["continue"] = response.metadata.next_page
 
 
-def _decode(items: Iterable[msgspec.Raw], resource: Resource[T]) -> Iterator[T | UndecodableObject]:
+async def _decode(items: Iterable[msgspec.Raw], resource: Resource[T]) -> list[T | UndecodableObject]:
+    found = list[T | UndecodableObject]()
+    paused = perf_counter()
     for item in items:
-        found = decode_object(item, resource)
-        yield found
+        one = decode_object(item, resource)
+        found.append(one)
+        if perf_counter() - paused > _LONGEST_STEP:
+            await asyncio.sleep(0)
+            paused = perf_counter()
+    return found

@@ -6,12 +6,15 @@ which lets a store write them in one transaction.
 
 A key that fails is retried with its own exponential back-off, capped and jittered; there is no other retry. Not
 promised: an order between keys, except that free workers take the key that waits longest.
+
+Keys that are added many at a time, perhaps again and again, can be deferred: these have a few workers of their own,
+which pause after each key. So however many there are, others are started at once, and the event loop has time for them.
 """
 
 import asyncio
 import contextvars
 import logging
-from collections import deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
@@ -22,13 +25,17 @@ log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 
+DEFERRED_WORKERS = 16
+DEFERRED_PAUSE = 0.02
+"""Seconds for which a worker of deferred keys pauses: at most 800 of them are processed in a second."""
+
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 10.0
 """Seconds between a failure and its retry: doubles from the first to the longest, then a random part is taken off."""
 
 
 class WorkQueue(Generic[K]):
-    """Calls `process` for each key, at most `limit` at a time. Belongs to one event loop.
+    """Calls `process` for each key, at most `limit` at a time, beside a few deferred ones. Belongs to one event loop.
 
     `transient`: errors that are expected to pass, logged in one line; any other error is a bug, logged with traceback.
     """
@@ -42,10 +49,12 @@ class WorkQueue(Generic[K]):
         # Workers run in the context of the queue: otherwise their log lines would name the object whose worker
         # happened to add the key.
         self._context = contextvars.copy_context()
-        self._pending: deque[K] = deque()
-        self._queued: set[K] = set()  # the keys in `_pending`
+        self._pending: OrderedDict[K, None] = OrderedDict()
+        self._deferred: OrderedDict[K, None] = OrderedDict()
+        self._active_deferred: set[K] = set()
+        self._pausing = 0  # workers of deferred keys
         self._active: dict[K, asyncio.Task[None]] = {}
-        self._dirty: set[K] = set()  # added while being processed
+        self._dirty: dict[K, OrderedDict[K, None]] = {}  # added while being processed, to one of the two
         self._failures: dict[K, Backoff] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._pauses = 0
@@ -53,16 +62,16 @@ class WorkQueue(Generic[K]):
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._pending) + len(self._active)
+        return len(self._pending) + len(self._deferred) + len(self._active)
 
     def __contains__(self, key: object) -> bool:
         """Whether the key is queued or being processed; one that is scheduled for later is not."""
-        return key in self._queued or key in self._active
+        return key in self._pending or key in self._deferred or key in self._active
 
     @property
     def keys(self) -> list[K]:
         """The keys that are queued or being processed."""
-        return [*self._pending, *self._active]
+        return [*self._pending, *self._deferred, *self._active]
 
     @property
     def failing(self) -> int:
@@ -76,27 +85,21 @@ class WorkQueue(Generic[K]):
 
     def is_waiting(self, key: K) -> bool:
         """Whether the key is queued or scheduled for later, whether or not it is being processed."""
-        return key in self._queued or key in self._timers
+        return key in self._pending or key in self._deferred or key in self._timers
 
     def add(self, key: K) -> None:
         """Queues the key; a key that is queued already is processed once."""
-        if self._closed:
-            return
-        if timer := self._timers.pop(key, None):
-            timer.cancel()
-        if key in self._active:
-            # Two workers on one key would race, and the active one may have read an older state: run it once more.
-            self._dirty.add(key)
-        elif key not in self._queued:
-            self._queued.add(key)
-            self._pending.append(key)
-            self._start_workers()
+        self._add(key, self._pending)
+
+    def add_deferred(self, key: K) -> None:
+        """Queues the key as one of those of which a few are processed at a time."""
+        self._add(key, self._deferred)
 
     def add_after(self, key: K, delay: float) -> None:
         """Queues the key after `delay` seconds, or earlier if it is added before."""
         due = asyncio.get_running_loop().time() + delay
         timer = self._timers.get(key)
-        if self._closed or key in self._queued or (timer is not None and timer.when() <= due):
+        if self._closed or key in self._pending or key in self._deferred or (timer and timer.when() <= due):
             return  # processed earlier anyway
         if timer is not None:
             timer.cancel()
@@ -104,7 +107,8 @@ class WorkQueue(Generic[K]):
 
     async def idle(self) -> None:
         """Returns when no key is queued or being processed; keys scheduled for later do not count."""
-        await self.shorter_than(1)
+        while len(self):
+            await self.wait_for_change()
 
     async def processed(self, keys: Collection[K]) -> None:
         """Returns when none of these keys is queued or being processed."""
@@ -112,8 +116,8 @@ class WorkQueue(Generic[K]):
             await self.wait_for_change()
 
     async def shorter_than(self, length: int) -> None:
-        """Returns when fewer than `length` keys are queued or being processed."""
-        while len(self) >= length:
+        """Returns when fewer than `length` keys are queued or being processed; deferred ones that wait do not count."""
+        while len(self._pending) + len(self._active) >= length:
             await self.wait_for_change()
 
     @asynccontextmanager
@@ -132,7 +136,7 @@ class WorkQueue(Generic[K]):
         """Finishes the keys being processed, drops the others, and ignores keys added later."""
         self._closed = True
         self._pending.clear()
-        self._queued.clear()
+        self._deferred.clear()
         for timer in self._timers.values():
             timer.cancel()
         self._changed.set()  # for waiters in `idle` and `shorter_than`: dropped keys count no more
@@ -145,15 +149,40 @@ class WorkQueue(Generic[K]):
         self._changed.clear()
         await self._changed.wait()
 
+    def _add(self, key: K, keys: OrderedDict[K, None]) -> None:
+        if self._closed:
+            return
+        if timer := self._timers.pop(key, None):
+            timer.cancel()
+        if key in self._active:
+            # Two workers on one key would race, and the active one may have read an older state: run it once more.
+            if self._dirty.get(key) is not self._pending:
+                self._dirty[key] = keys
+        elif key not in self._pending:
+            if keys is self._pending:
+                self._deferred.pop(key, None)
+            keys.setdefault(key)
+            self._start_workers()
+
     def _start_workers(self) -> None:
         while self._pending and len(self._active) < self._limit and not self._pauses:
-            key = self._pending.popleft()
-            self._queued.discard(key)
-            self._active[key] = asyncio.create_task(self._work(key), context=self._context.copy())
+            self._start_worker(self._pending)
+        most = min(self._limit, DEFERRED_WORKERS)
+        while self._deferred and len(self._active_deferred) + self._pausing < most and not self._pauses:
+            self._active_deferred.add(self._start_worker(self._deferred))
+
+    def _end_pause(self) -> None:
+        self._pausing -= 1
+        self._start_workers()
+
+    def _start_worker(self, keys: OrderedDict[K, None]) -> K:
+        key, _ = keys.popitem(last=False)
+        self._active[key] = asyncio.create_task(self._work(key), context=self._context.copy())
+        return key
 
     async def _work(self, key: K) -> None:
         # A key added between the creation of this task and its first step needs no second run: this one sees its state.
-        self._dirty.discard(key)
+        self._dirty.pop(key, None)
         try:
             await self._process(key)
         except Exception as error:  # noqa: BLE001 - any failure is retried and must not affect other keys
@@ -172,8 +201,11 @@ class WorkQueue(Generic[K]):
 
     def _finish(self, key: K) -> None:
         del self._active[key]
-        if key in self._dirty:
-            self._dirty.discard(key)
-            self.add(key)
+        if key in self._active_deferred:
+            self._active_deferred.discard(key)
+            self._pausing += 1
+            asyncio.get_running_loop().call_later(DEFERRED_PAUSE, self._end_pause)
+        if (keys := self._dirty.pop(key, None)) is not None:
+            self._add(key, keys)
         self._start_workers()
         self._changed.set()

@@ -13,7 +13,7 @@ from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, PoolKey
 from contrail_config.kubernetes.change_set import ChangeSet
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, HeldAddress
+from contrail_config.store import DEFAULT_HOLD, AddressRequest, HeldAddress, StoredAddress
 
 FindNetwork = Callable[[str], VirtualNetwork]
 """Returns the network of a uuid. Raises NotFoundError."""
@@ -104,6 +104,16 @@ class ListHeldOwners(msgspec.Struct, frozen=True):
     def apply(self, changes: ChangeSet) -> dict[str, HeldAddress]:
         """As `AddressOperation`."""
         return changes.cache.held_owners(changes.now)
+
+
+class ListAddresses(msgspec.Struct, frozen=True):
+    """Lists the allocated and held addresses of a network, after all earlier operations."""
+
+    network_uuid: str
+
+    def apply(self, changes: ChangeSet) -> list[StoredAddress]:
+        """As `AddressOperation`."""
+        return changes.cache.addresses(self.network_uuid, changes.now)
 
 
 def node_of_blocks(network: VirtualNetwork, node: str | None) -> str | None:

@@ -33,7 +33,7 @@ from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, Block, BlockKey, PoolKey
 from contrail_config.kubernetes.node_owner import is_node_owner, node_owner
 from contrail_config.objects import Subnet, VirtualNetwork
-from contrail_config.store import HeldAddress
+from contrail_config.store import HeldAddress, StoredAddress
 
 CLEANUP_DELAY: Final = 300.0
 """Seconds until an object is cleaned up that nobody has written: most are written before, and blocks of nodes and
@@ -106,6 +106,16 @@ class AllocationCache:
             for entry in block.entries.values()
             if entry.node and entry.hold is not None and entry.hold.until > now and entry.owner not in owners
         }
+
+    def addresses(self, network_uuid: str, now: float) -> list[StoredAddress]:
+        """Returns the allocated and held addresses of a network."""
+        return [
+            StoredAddress(AddressKey(pool, address).text, entry.owner, entry.hold.until if entry.hold else None)
+            for pool in (PoolKey(network_uuid, 4), PoolKey(network_uuid, 6))
+            for block in self._blocks.get(pool, {}).values()
+            for address, entry in block.entries.items()
+            if entry.hold is None or entry.hold.until > now
+        ]
 
     def allocated_in(self, network_uuid: str) -> Iterator[AddressKey]:
         """Yields the addresses of a network that interfaces have."""

@@ -9,6 +9,7 @@ it allocated for a pod, and slow requests wait for its garbage collector.
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -48,8 +49,8 @@ class PoolKey(NamedTuple):
     family: int
 
 
-class AddressKey(NamedTuple):
-    """Identifies an address in the whole store."""
+class AddressKey(msgspec.Struct, frozen=True, order=True, gc=False):
+    """Identifies an address in the whole store. Half as large as a tuple: there may be a million of them."""
 
     pool: PoolKey
     address: int
@@ -93,7 +94,7 @@ class Hold(NamedTuple):
     until: float
 
 
-class AddressEntry(NamedTuple):
+class AddressEntry(msgspec.Struct, frozen=True, gc=False):
     """Owner of an address. `hold` is set after its release: then this is the previous owner.
 
     `node` is set for a borrowed address: the node of its owner, to which its block does not belong. For a held address
@@ -243,6 +244,7 @@ def _encode_line(address: str, entry: AddressEntry) -> str:
 
 def _decode_line(line: str, *, now: float) -> tuple[str, AddressEntry]:
     address, owner, *rest = line.split()
+    owner = sys.intern(owner)  # an interface has two addresses, and its virtual machine is known too
     if not rest:
         return address, AddressEntry(owner)
     unknown = tuple(field for field in rest if _ASSIGNS in field)

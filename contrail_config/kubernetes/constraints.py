@@ -5,7 +5,6 @@ definition, but no lengths: a newer release may permit more.
 """
 
 import copy
-import ipaddress
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from contrail_config.addressing.notation import family_of, parse_address, parse_cidr
 from contrail_config.kubernetes.kinds import BlockSpec, LastAllocation, NodeReport
 from contrail_config.objects import (
     Endpoint,
@@ -76,21 +76,30 @@ def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
     return is_valid
 
 
+def _address(text: str) -> int:
+    return parse_address(text, family=family_of(text))
+
+
 _FORMATS: Final = ({"format": "ipv4"}, {"format": "ipv6"})
 _UUID: Final = _pattern(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", expected="a UUID in lower case", max_length=36)
 _MAC: Final = _pattern(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$", expected="a MAC address in lower case", max_length=17)
+_NAMESPACE: Final = _pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", expected="the name of a namespace", max_length=63)
 _OBJECT_NAME: Final = _pattern(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", expected="the name of an object", max_length=253)
 _REASON: Final = _pattern(r"^[A-Z][A-Za-z0-9]*$", expected="the reason of an event", max_length=128)
-_ADDRESS: Final = Constraint({"anyOf": list(_FORMATS), "maxLength": 45}, "an IP address", _parses(ipaddress.ip_address))
-_CIDR: Final = Constraint({"format": "cidr", "maxLength": 49}, "a CIDR", _parses(ipaddress.ip_network))
+_ADDRESS: Final = Constraint({"anyOf": list(_FORMATS), "maxLength": 45}, "an IP address", _parses(_address))
+_CIDR: Final = Constraint({"format": "cidr", "maxLength": 49}, "a CIDR", _parses(parse_cidr))
 _ADDRESS_OR_CIDR: Final = Constraint(
-    {"anyOf": [*_FORMATS, {"format": "cidr"}], "maxLength": 49}, "an IP address or CIDR", _parses(ipaddress.ip_network)
+    {"anyOf": [*_FORMATS, {"format": "cidr"}], "maxLength": 49}, "an IP address or CIDR", _parses(parse_cidr)
 )
 _PREFIX_LENGTH: Final = _integer(0, 128)
 _MTU: Final = _integer(0, 65535)
 _VNI: Final = _integer(0, 2**24 - 1)
 _FQ_NAME: Final = Constraint({}, items=_text(512, min_length=1))
-_NAD: Final = _text(317)  # namespace, slash, name
+_NAD: Final = _pattern(
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+    expected="the namespace and the name of a NAD",
+    max_length=317,
+)
 _SERVERS: Final = _list(1024, _ADDRESS)
 _ROUTES: Final = _list(1024)
 
@@ -106,6 +115,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "routes": _ROUTES,
         "vni": _VNI,
         "nad": _NAD,
+        "namespace": _NAMESPACE,
     },
     InterfaceAddress: {
         "address": _ADDRESS,
@@ -133,7 +143,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "name": _text(600, min_length=1),
         "cluster": _text(253, min_length=1),
         "project": _text(512, min_length=1),
-        "namespace": _pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", expected="the name of a namespace", max_length=63),
+        "namespace": _NAMESPACE,
         "pod": _OBJECT_NAME,
         "node": _OBJECT_NAME,
         "interfaces": _list(257),  # the pod network, and 256 networks that the pod names
@@ -171,6 +181,9 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "last_errors": _list(8, _text(1024)),
         "refused": _list(32),
         "tunnel_mtu": _MTU,
+        "datapath": _text(32),
+        "not_ready": _list(8, _text(1024)),
+        "missing_modules": _list(16, _text(64)),
     },
 }
 
@@ -202,12 +215,20 @@ def _problems(item: msgspec.Struct, path: str) -> Iterator[str]:
         value = getattr(item, attribute)
         if value is None:
             continue
-        if constraint is not None:
+        if constraint is not None and not _is_met(value, constraint):
             yield from _violations(value, constraint, f"{path}{key}")
         if has_structs:
             for position, nested in enumerate(value) if isinstance(value, tuple) else ((None, value),):
                 place = key if position is None else f"{key}[{position}]"
                 yield from _problems(nested, f"{path}{place}.")
+
+
+def _is_met(value: Any, constraint: Constraint) -> bool:
+    """Whether there are no violations: in nearly all objects, so this takes no generators."""
+    if constraint.is_valid is not None and not constraint.is_valid(value):
+        return False
+    items = constraint.items
+    return items is None or items.is_valid is None or all(map(items.is_valid, value))
 
 
 def _violations(value: Any, constraint: Constraint, place: str) -> Iterator[str]:
@@ -223,10 +244,17 @@ def _plan(kind: type[Any]) -> list[tuple[str, str, Constraint | None, bool]]:
     """Returns what to check of a struct: attribute, key, constraint, and whether the field holds structs."""
     constraints = CONSTRAINTS.get(kind, {})
     fields = [
-        (field.name, field.encode_name, constraints.get(field.name), bool(_structs_in(field.type)))
+        (field.name, field.encode_name, _checked(constraints.get(field.name)), bool(_structs_in(field.type)))
         for field in msgspec.structs.fields(kind)
     ]
     return [field for field in fields if field[2] is not None or field[3]]
+
+
+def _checked(constraint: Constraint | None) -> Constraint | None:
+    """Returns the constraint if readers check anything of it."""
+    if constraint is None or (constraint.is_valid is None and _checked(constraint.items) is None):
+        return None
+    return constraint
 
 
 def _structs_in(kind: Any) -> list[type[Any]]:

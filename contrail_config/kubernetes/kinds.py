@@ -189,6 +189,8 @@ class NodeReport(ConfigObject, frozen=True):
     listed as long as their addresses may be held for that. `pending_deletes`: number of ports that are still plugged
     although their virtual machines were deleted. `refused`: networks that the node does not connect, and subnets to
     which it has no route. `tunnel_mtu`: the longest packet of a pod that fits into a tunnel of the node, in bytes.
+    `datapath`: what connects its pods, `linux` or `none`. `not_ready`: why the agent is not ready, at most 8 reasons.
+    `missing_modules`: modules that the node's kernel lacks, so that it takes no pods.
     """
 
     reported_at: str
@@ -200,6 +202,9 @@ class NodeReport(ConfigObject, frozen=True):
     last_errors: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     tunnel_mtu: int | None = None
+    datapath: str | None = None
+    not_ready: tuple[str, ...] = ()
+    missing_modules: tuple[str, ...] = ()
 
 
 class ContrailNodeObject(ConfigObject, frozen=True):

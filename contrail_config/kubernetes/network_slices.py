@@ -130,7 +130,7 @@ class NetworkSlices:
     def network_changed(self, network_uuid: str) -> None:
         """Takes over changes of a network, such as its forwarding mode."""
         if self._enabled:
-            self.writer.changed(self._table.of_network(network_uuid))
+            self.writer.changed(self._table.network_changed(network_uuid))
 
     def _put(self, virtual_machine: VirtualMachine) -> set[SliceKey]:
         changed = self._table.put(virtual_machine)

@@ -83,6 +83,7 @@ class SliceTable:
         self._homes: dict[BlockKey, str] = {}
         self._tunnels: dict[str, tuple[str, ...]] = {}  # by node
         self._nodes: dict[str, str] = {}  # by label
+        self._digests: dict[str, int] = {}  # of what slices say of networks and derive from them, by network uuid
 
     def keys(self) -> set[SliceKey]:
         """Returns the keys of all slices that may have to exist."""
@@ -155,6 +156,18 @@ class SliceTable:
         network = self._networks.get(network_uuid)
         return None if network is None else (network.description.name, len(network.nodes))
 
+    def network_changed(self, network_uuid: str) -> set[SliceKey]:
+        """Takes notice of a change of a network: most, such as of its MTU, affect no slice. Idempotent."""
+        found = self._find_network(network_uuid)
+        digest = None if found is None else hash((_description(found), found.subnets))  # subnets: addresses of nodes
+        if self._digests.get(network_uuid) == digest:
+            return set()
+        if digest is None:
+            del self._digests[network_uuid]
+        else:
+            self._digests[network_uuid] = digest
+        return self.of_network(network_uuid)
+
     def of_network(self, network_uuid: str) -> set[SliceKey]:
         """Returns the keys of the slices of a network."""
         network = self._networks.get(network_uuid)
@@ -181,7 +194,7 @@ class SliceTable:
         found, known = self._find_network(network_uuid), self._networks.get(network_uuid)
         if found is None:
             return None if known is None else known.description
-        description = _Description(found.fq_name, found.vni, found.forwarding_mode)
+        description = _description(found)
         if known is not None:
             known.description = description
         return description
@@ -239,6 +252,10 @@ class SliceTable:
         if not network.nodes:
             del self._networks[key.network_uuid]
         return changed
+
+
+def _description(network: VirtualNetwork) -> _Description:
+    return _Description(network.fq_name, network.vni, network.forwarding_mode)
 
 
 def _identity(made: NetworkSlice) -> tuple[str, str, FqName, int, ForwardingMode, tuple[str, ...]]:

@@ -22,7 +22,14 @@ from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified
 from contrail_config.kube.object_cache import ObjectChange as KubeChange
 from contrail_config.kube.selector import EVERYTHING, Selector
-from contrail_config.kubernetes.address_operations import Allocate, ListHeldOwners, ListOwners, Release, ShortenHolds
+from contrail_config.kubernetes.address_operations import (
+    Allocate,
+    ListAddresses,
+    ListHeldOwners,
+    ListOwners,
+    Release,
+    ShortenHolds,
+)
 from contrail_config.kubernetes.address_recovery import recovery_operations, unrecorded_addresses
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.blocks import AddressKey, BlockKey, PoolKey, block_key, decode_block
@@ -49,7 +56,15 @@ from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, no
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import Watcher
 from contrail_config.objects import InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, T_co, WatchStart
+from contrail_config.store import (
+    DEFAULT_HOLD,
+    AddressRequest,
+    Change,
+    HeldAddress,
+    StoredAddress,
+    T_co,
+    WatchStart,
+)
 
 log = logging.getLogger(__name__)
 
@@ -220,6 +235,12 @@ class KubernetesStore:
             await self._sync_addresses()
             return await self._committer.execute(ListHeldOwners())
 
+    async def addresses(self, network_uuid: str) -> list[StoredAddress]:
+        """All allocated and held addresses of a network, as far as this process knows."""
+        with self._mapping_errors(f"network {network_uuid}"):
+            await self._sync_addresses()
+            return await self._committer.execute(ListAddresses(network_uuid))
+
     async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:
         """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.
 
@@ -354,7 +375,8 @@ class KubernetesStore:
         metadata = change.object.metadata
         if isinstance(change, Deleted):
             self._invalid_blocks.pop(metadata.name, None)
-            self._lost.add(metadata.name, None, problem=DELETED)  # it may have had any address
+            if block_key(metadata.name) is not None:  # else no manager has written it, and no address was in it
+                self._lost.add(metadata.name, None, problem=DELETED)  # it may have had any address
         else:
             self._invalid_blocks[metadata.name] = UndecodableObject(metadata, problem)
             self._seal_block(metadata.name)

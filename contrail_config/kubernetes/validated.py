@@ -7,11 +7,12 @@ validated by `blocks.decode_block`.
 """
 
 import dataclasses
+from collections import OrderedDict
 from typing import Any, Final
 
 import msgspec
 
-from contrail_config.addressing.pool import AddressPool
+from contrail_config.addressing.subnet_table import SubnetTable
 from contrail_config.kube.resource import Metadata
 from contrail_config.kubernetes.constraints import problem_of
 from contrail_config.kubernetes.kinds import (
@@ -36,16 +37,28 @@ from contrail_config.kubernetes.node_addresses import parse_tunnel_address
 from contrail_config.kubernetes.node_buckets import is_node_bucket
 from contrail_config.objects import VirtualMachine, VirtualNetwork, network_uuid, virtual_machine_name
 
+_MAX_KNOWN: Final = 16384
+
+_known_networks: OrderedDict[int, str | None] = OrderedDict()
+"""Problems of networks by hash: several readers of a process check the same ones, and one may have 9,000 addresses."""
+
 
 def network_problem(item: VirtualNetworkObject) -> str | None:
     """Returns why a network is invalid; None if it is valid."""
-    network = item.spec
-    return (
-        problem_of(network)
-        or _name_problem(item.metadata, "spec.uuid", network.uuid)
-        or _uuid_problem(network)
-        or _error_of(lambda: [AddressPool(network.subnets, family=family) for family in (4, 6)])
-    )
+    return _spec_problem(item.spec) or _name_problem(item.metadata, "spec.uuid", item.spec.uuid)
+
+
+def _spec_problem(network: VirtualNetwork) -> str | None:
+    key = hash(network)  # strings are hashed with a secret, so nobody can make two that are equal
+    if key not in _known_networks:
+        _known_networks[key] = (
+            problem_of(network)
+            or _uuid_problem(network)
+            or _error_of(lambda: [SubnetTable(network.subnets, family=family) for family in (4, 6)])
+        )
+        if len(_known_networks) > _MAX_KNOWN:
+            _known_networks.popitem(last=False)
+    return _known_networks[key]
 
 
 def _virtual_machine_problem(item: VirtualMachineObject) -> str | None:

@@ -6,7 +6,9 @@ deleted, or, if it could not be written, until its addresses are released.
 """
 
 import sys
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from contrail_config.kubernetes.network_numbers import NetworkNumber, NetworkNumbers
 from contrail_config.kubernetes.node_buckets import NODE_BUCKETS
@@ -16,7 +18,7 @@ _SHARED: Final[dict[tuple[str, ...], tuple[str, ...]]] = {(bucket,): (bucket,) f
 """One tuple for each bucket: there may be hundreds of thousands of locations."""
 
 
-class Location(NamedTuple):
+class Location(msgspec.Struct, frozen=True, gc=False):
     """Buckets that may have the object, name, node, interfaces and network numbers of the virtual machine.
 
     More than one bucket while it moves, the new one first. `confirmed`: it was read, or its write got a response.
@@ -54,7 +56,7 @@ class VirtualMachineLocations:
     def set(self, virtual_machine: VirtualMachine, *buckets: str, confirmed: bool = True) -> None:
         """Sets the location of a virtual machine, in place of an earlier one."""
         buckets = _SHARED.get(buckets, buckets)
-        interfaces = tuple(interface.uuid for interface in virtual_machine.interfaces)
+        interfaces = tuple(sys.intern(interface.uuid) for interface in virtual_machine.interfaces)  # as in blocks
         numbers = self._numbers.add(virtual_machine.interfaces)
         if (before := self._locations.get(virtual_machine.uuid)) is not None:
             self._numbers.remove(before.numbers)
@@ -71,7 +73,9 @@ class VirtualMachineLocations:
         if location is None:
             self.set(virtual_machine, bucket, confirmed=False)
         elif bucket not in location.buckets:
-            self._locations[virtual_machine.uuid] = location._replace(buckets=(bucket, *location.buckets))
+            self._locations[virtual_machine.uuid] = msgspec.structs.replace(
+                location, buckets=(bucket, *location.buckets)
+            )
 
     def forget(self, uuid: str) -> None:
         """Removes the location. Idempotent."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrail_config.addressing.notation import family_of, format_address, parse_address
+from contrail_config.addressing.notation import family_of, format_address, parse_address, parse_cidr
 from contrail_config.addressing.subnet import default_gateway, subnet_bounds
 from contrail_config.objects import Subnet
 
@@ -114,7 +114,7 @@ def test_a_gateway_outside_the_subnet_reserves_nothing() -> None:
     ],
 )
 def test_a_malformed_subnet_is_a_value_error(subnet: Subnet) -> None:
-    with pytest.raises(ValueError, match=r"host bits|does not appear|is not an IPv4 address|Expected 4 octets"):
+    with pytest.raises(ValueError, match=r"host bits|is not an IPv4 (address|CIDR|address or CIDR)"):
         subnet_bounds(subnet)
 
 
@@ -133,6 +133,24 @@ def test_an_address_survives_conversion_to_int_and_back(address: ipaddress.IPv4A
     assert family_of(str(address)) == address.version
     assert parse_address(str(address), family=address.version) == int(address)
     assert format_address(int(address), family=address.version) == str(address)
+
+
+@given(st.ip_addresses(), st.integers(0, 128))
+def test_a_cidr_has_the_addresses_that_the_standard_library_says(address: ipaddress.IPv4Address, length: int) -> None:
+    network = ipaddress.ip_network((address, min(length, address.max_prefixlen)), strict=False)
+    found = parse_cidr(str(network))
+    assert (found.family, found.prefix_length) == (network.version, network.prefixlen)
+    assert (found.first, found.last) == (int(network[0]), int(network[-1]))
+    assert parse_cidr(str(address)).prefix_length == address.max_prefixlen
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10.0.0.1/24", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "10.0.0.0/255.0.0.0", "fd00::/٤", "10/8", "", "/8"],
+)
+def test_text_that_is_not_a_cidr_is_rejected(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not an IPv[46] (address|CIDR)|has host bits set"):
+        parse_cidr(text)
 
 
 @pytest.mark.parametrize(("text", "family"), [("10.0.0.1", 6), ("fd00::1", 4), ("10.0.0.01", 4), ("10.0.0.1/24", 4)])

@@ -9,6 +9,7 @@ import pytest
 
 from contrail_config.kube import work_queue
 from contrail_config.kube.work_queue import WorkQueue
+from tests.support.fast_event_loop import run_fast
 
 DEADLINE = 5.0
 
@@ -159,6 +160,73 @@ async def test_no_key_is_processed_while_the_queue_is_paused() -> None:
         assert worker.active.total() == 0
     await worker.idle()
     assert sorted(worker.done) == ["a", "b", "c"]
+
+
+async def test_few_deferred_keys_are_processed_at_a_time_and_others_are_started_at_once() -> None:
+    worker = Worker(limit=100)
+    worker.gate.clear()
+    for number in range(100):
+        worker.queue.add_deferred(f"deferred-{number}")
+    worker.queue.add("a")
+    await asyncio.sleep(0)
+    assert set(worker.active) == {"a", *(f"deferred-{number}" for number in range(work_queue.DEFERRED_WORKERS))}
+    worker.gate.set()
+    await worker.idle()
+    assert worker.most_active == work_queue.DEFERRED_WORKERS + 1
+    assert len(worker.done) == 101
+
+
+def test_deferred_keys_that_are_always_there_are_processed_at_a_bounded_rate() -> None:
+    async def test() -> None:
+        worker, seconds = Worker(limit=100), 2
+        for _ in range(seconds * 100):
+            for number in range(20):
+                worker.queue.add_deferred(str(number))
+            await asyncio.sleep(0.01)
+        rate = work_queue.DEFERRED_WORKERS / work_queue.DEFERRED_PAUSE
+        assert rate * seconds / 2 < len(worker.done) <= rate * seconds + work_queue.DEFERRED_WORKERS
+
+    run_fast(test())
+
+
+async def test_a_deferred_key_that_is_added_is_deferred_no_more() -> None:
+    worker = Worker(limit=1)
+    worker.gate.clear()
+    for key in ("x", "y", "a"):
+        worker.queue.add_deferred(key)
+    worker.queue.add("first")
+    worker.queue.add("a")
+    worker.queue.add_deferred("a")
+    assert len(worker.queue) == len(worker.queue.keys) == 4
+    worker.gate.set()
+    await worker.idle()
+    assert sorted(worker.done[:3]) == ["a", "first", "x"]
+    assert worker.done[3:] == ["y"]
+
+
+async def test_deferred_keys_are_not_waited_for_by_those_who_add_others() -> None:
+    worker = Worker(limit=1)
+    worker.gate.clear()
+    for number in range(10):
+        worker.queue.add_deferred(str(number))
+    async with asyncio.timeout(DEADLINE):
+        await worker.queue.shorter_than(2)
+    worker.queue.add_after("5", 60.0)
+    assert worker.queue.scheduled == {}, "it is queued already"
+    worker.gate.set()
+    await worker.idle()
+    assert len(worker.done) == 10
+
+
+async def test_a_key_deferred_while_it_is_processed_is_requeued() -> None:
+    worker = Worker(limit=1)
+    worker.gate.clear()
+    worker.queue.add("a")
+    await asyncio.sleep(0)
+    worker.queue.add_deferred("a")
+    worker.gate.set()
+    await worker.idle()
+    assert worker.done == ["a", "a"]
 
 
 async def test_closing_finishes_the_work_in_progress_and_starts_no_more() -> None:

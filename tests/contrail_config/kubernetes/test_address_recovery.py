@@ -68,7 +68,7 @@ async def test_other_addresses_of_a_lost_block_are_held(
     manager = await recovered(open_manager)
     assert await allocate_one(manager, network) == "10.1.0.64"
     await asyncio.gather(*(allocate_one(manager, network) for _ in range(190)))
-    with pytest.raises(ExhaustedError, match="the next hold ends in 300 s"):
+    with pytest.raises(ExhaustedError, match="the next one may be free in 300 s"):
         await allocate_one(manager, network)
     clock.advance(UNPLUGGED_HOLD + 1)
     assert await allocate_one(manager, network) == "10.1.0.3"

@@ -182,6 +182,19 @@ async def test_a_block_that_another_manager_empties_and_deletes_is_not_lost(
     assert allocated_addresses(server) == {}
 
 
+async def test_an_object_that_is_no_block_can_be_deleted(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await allocate_one(manager, network)
+    block = next(iter(server.storage.objects(BLOCK_KIND).values()))
+    metadata = {**block["metadata"], "name": f"{network.uuid}-10-1-0-7", "uid": new_owner()}
+    stray = server.storage.put(BLOCK_KIND, {**block, "metadata": metadata})
+    await eventually(lambda: len(manager.invalid_objects()) == 1)
+    server.storage.remove(BLOCK_KIND, stray)
+    await eventually(lambda: manager.invalid_objects() == [])
+    await allocate_one(manager, network)
+
+
 async def test_virtual_machines_are_neither_written_nor_deleted_after_a_loss(
     manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
 ) -> None:

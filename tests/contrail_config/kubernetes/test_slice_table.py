@@ -207,3 +207,27 @@ def test_nodes_are_found_by_their_labels(cluster: Cluster) -> None:
     cluster.table.set_tunnel(long, ())
     assert cluster.table.node_of_label(label_value(long)) == long
     assert cluster.table.node_of_label("other") is None
+
+
+def test_a_change_of_a_network_affects_its_slices_only_if_they_depend_on_it(cluster: Cluster) -> None:
+    """A tenant may change the MTU of a network on a thousand nodes all the time."""
+    cluster.table.put(pod(BLUE, "10.1.0.9"))
+    cluster.table.put(pod(BLUE, "10.1.0.4", node=B))
+    all_slices = {SliceKey(BLUE.uuid, A), SliceKey(BLUE.uuid, B)}
+    assert cluster.table.network_changed(BLUE.uuid) == all_slices, "it was not known before"
+    current = BLUE
+    for change, affected in (
+        ({"mtu": 9000}, set()),
+        ({"retired": True}, set()),
+        ({"vni": 8}, all_slices),
+        ({"forwarding_mode": ForwardingMode.L3}, all_slices),
+        ({"subnets": BLUE.subnets[:1]}, all_slices),
+    ):
+        current = cluster.networks[BLUE.uuid] = msgspec.structs.replace(current, **change)
+        assert cluster.table.network_changed(BLUE.uuid) == affected
+        assert cluster.table.network_changed(BLUE.uuid) == set()
+    del cluster.networks[BLUE.uuid]
+    assert cluster.table.network_changed(BLUE.uuid) == all_slices
+    assert cluster.table.network_changed(BLUE.uuid) == set()
+    cluster.networks[BLUE.uuid] = current
+    assert cluster.table.network_changed(BLUE.uuid) == all_slices

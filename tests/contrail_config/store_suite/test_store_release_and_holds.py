@@ -177,3 +177,28 @@ async def test_an_owner_with_a_new_address_is_not_a_held_owner(store: Store) -> 
     await store.release([owner])
     await allocate_one(store, network, owner)
     assert await store.held_owners() == {}
+
+
+async def test_addresses_of_a_network_are_listed_until_their_hold_ends(
+    store: Store, clock: FakeClock, open_store: OpenStore
+) -> None:
+    dual = await store.put_network(make_network("dual", "10.2.0.0/24", "fd00::/64"))
+    other = await store.put_network(make_network("other", "10.3.0.0/24"))
+    stays, goes = new_owner(), new_owner()
+    given = {await allocate_one(store, dual, owner, family=family) for owner in (stays, goes) for family in (4, 6)}
+    await allocate_one(store, other, stays)
+    listed = await store.addresses(dual.uuid)
+    assert sorted((each.owner, each.held_until) for each in listed) == sorted([(stays, None), (goes, None)] * 2)
+    assert {each.address for each in listed} == given
+    await store.release([goes])
+    until = clock() + DEFAULT_HOLD
+    assert {(each.owner, each.held_until) for each in await store.addresses(dual.uuid)} == {
+        (stays, None),
+        (goes, until),
+    }
+    assert await store.addresses("00000000-0000-4000-8000-000000000000") == []
+    await store.close()
+    reopened = await open_store()
+    assert len(await reopened.addresses(dual.uuid)) == 4
+    clock.advance(DEFAULT_HOLD)
+    assert {each.owner for each in await reopened.addresses(dual.uuid)} == {stays}
