@@ -1,4 +1,4 @@
-"""`contrail-manager`: the manager alone, or with embedded store and agent in one process."""
+"""`contrail-manager`: the manager alone, or with store and agent in one process."""
 
 import argparse
 import importlib.metadata
@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from agent_api.configuration import check_cidr
+from agent_api.datapath.desired_state import DatapathOptions, Masquerade
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.refusals import FABRIC_SUBNETS
 from cni_contrail.link.host_side import DIRECTORY
@@ -19,9 +20,15 @@ from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.process import run_in_cluster
 
 _EPILOG = """
-With --embedded: manager, SQLite store and agent in one process, for a single host without a cluster. --manifests,
---data-dir and --listen override the configuration file.
+With --embedded: manager, store (an SQLite file, or a Contrail API server) and agent in one process, for a single host
+without a cluster. --manifests, --data-dir and --listen override the configuration file.
 """
+
+
+_ONLY_EMBEDDED = (
+    "manifests", "data_dir", "listen", "tcp_writes", "datapath", "netns_dir", "no_masquerade", "masquerade_excluded",
+    "fabric_subnets",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +50,7 @@ def _service(options: argparse.Namespace) -> Callable[[], Coroutine[None, None, 
     if not options.embedded:
         _check_standalone(options)
     configuration = load_manager_configuration(options.config)
-    # A manifest source implies the embedded store: with --embedded there is an agent too, else the manager runs alone.
+    # A manifest source implies one machine: with --embedded there is an agent too, else the manager runs alone.
     if not isinstance(configuration.source, KubernetesSourceSettings):
         return _node(configuration, options)
     if options.embedded:
@@ -54,11 +61,7 @@ def _service(options: argparse.Namespace) -> Callable[[], Coroutine[None, None, 
 def _check_standalone(options: argparse.Namespace) -> None:
     if options.config is None:
         raise ConfigurationError("--config FILE or --embedded is required")
-    given = [
-        name
-        for name in ("manifests", "data_dir", "listen", "tcp_writes", "datapath", "netns_dir", "fabric_subnets")
-        if getattr(options, name) not in (None, False)
-    ]
+    given = [name for name in _ONLY_EMBEDDED if getattr(options, name) not in (None, False)]
     if given:
         raise ConfigurationError(f"--{given[0].replace('_', '-')} requires --embedded")
 
@@ -75,18 +78,26 @@ def _node(
         tcp_writes=options.tcp_writes,
         datapath=Datapath(options.datapath or DEFAULT_DATAPATH),
         netns_dir=options.netns_dir or DIRECTORY,
-        fabric_subnets=_fabric_subnets(options.fabric_subnets),
+        options=_datapath_options(options),
     )
     return partial(run_node, settings)
 
 
-def _fabric_subnets(text: str | None) -> tuple[str, ...]:
+def _datapath_options(options: argparse.Namespace) -> DatapathOptions:
+    excluded = _cidrs(options.masquerade_excluded, key="--masquerade-excluded", default=())
+    return DatapathOptions(
+        masquerade=None if options.no_masquerade else Masquerade(excluded),
+        fabric_subnets=_cidrs(options.fabric_subnets, key="--fabric-subnets", default=FABRIC_SUBNETS),
+    )
+
+
+def _cidrs(text: str | None, *, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
     if text is None:
-        return FABRIC_SUBNETS
-    subnets = tuple(each.strip() for each in text.split(",") if each.strip())
-    for subnet in subnets:
-        check_cidr(subnet, key="--fabric-subnets")
-    return subnets
+        return default
+    cidrs = tuple(each.strip() for each in text.split(",") if each.strip())
+    for cidr in cidrs:
+        check_cidr(cidr, key=key)
+    return cidrs
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,6 +115,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--netns-dir", metavar="DIR", help=f"with --datapath linux: namespaces of networks; default: {DIRECTORY}"
+    )
+    parser.add_argument(
+        "--no-masquerade",
+        action="store_true",
+        help="with --datapath linux: packets of index 0 to the outside keep the address of their pod",
+    )
+    parser.add_argument(
+        "--masquerade-excluded",
+        metavar="CIDRS",
+        help="with --datapath linux: comma-separated CIDRs that are not outside, beside the pods' own subnets",
     )
     parser.add_argument(
         "--fabric-subnets",

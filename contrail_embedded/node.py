@@ -1,20 +1,20 @@
-"""Runs manager, embedded store and agent in one process, for a single host without a cluster.
+"""Runs manager, store and agent in one process, for a single host without a cluster.
 
 Manager and agent know nothing of each other: they share the store, and this module passes the state of the agent's
 ports to the manager, so that the addresses of a deleted pod stay allocated as long as its sandbox lives.
+
+With a Contrail API server as store neither of them begins before it has been read: the agent would serve an empty list.
 """
 
 import asyncio
 import logging
 from asyncio import TaskGroup
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from functools import partial
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from agent_api.application import agent_application, agent_runner
-from agent_api.datapath.desired_state import DatapathOptions
 from agent_api.datapath.kind import Datapath
 from agent_api.node_agent import NodeAgent
 from agent_api.process import load_ports, serve_socket
@@ -24,10 +24,10 @@ from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.follower.follower import Follower
 from cni_contrail.link.errors import LinkError
-from contrail_config.embedded.store import SqliteStore
-from contrail_config.errors import StoreUnavailableError
 from contrail_embedded.disk_space import retry_while_disk_is_full
+from contrail_embedded.node_report import report_node
 from contrail_embedded.settings import AgentSettings, NodeSettings
+from contrail_embedded.stores import NodeStores, open_stores, run_manager, start_contrail
 from contrail_service.errors import ConfigurationError, DataError
 from contrail_service.pages import Routes, status_routes
 from contrail_service.serving import pages_runner, serve_api, serve_metrics
@@ -35,7 +35,8 @@ from manager.api.routes import api_routes
 from manager.manager import Manager
 from manager.manifests.errors import FolderError
 from manager.manifests.source import ManifestSource
-from manager.store_space import once_there_is_space
+from manager.web.access import access_of
+from manager.web.serving import served_routes
 
 log = logging.getLogger(__name__)
 
@@ -50,16 +51,17 @@ async def run_node(settings: NodeSettings) -> None:
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(_open_store(settings.store))
+        stores = await stack.enter_async_context(open_stores(settings, registry))
         # The agent loads its ports first: the manager asks for plugged ports as soon as it runs.
-        agent = await _agent(settings, store, registry)
-        manager = _manager(settings, store, agent, registry)
+        agent = await _agent(settings, stores, registry)
+        manager = _manager(settings, stores, agent, registry)
         follower = _follower(stack, programmed) if programmed else None
-        await _serve(stack, settings, store, manager, agent, registry)
+        await _serve(stack, settings, stores, manager, agent, registry)
         if follower:
             follower.start()
             stack.callback(follower.request_stop)  # before the agent answers its waiting request
-        await _run(manager, agent)
+        await start_contrail(stores, settings.configuration)
+        await _run(stores, manager, agent)
 
 
 def _programmed_by_this_process(settings: NodeSettings) -> AgentSettings | None:
@@ -85,48 +87,40 @@ def _follower(stack: AsyncExitStack, settings: AgentSettings) -> Follower:
     return follower
 
 
-@asynccontextmanager
-async def _open_store(path: str) -> AsyncIterator[SqliteStore]:
-    try:
-        store = await once_there_is_space(partial(SqliteStore.open, path))
-    except StoreUnavailableError as error:
-        raise DataError(str(error)) from error
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-async def _agent(settings: NodeSettings, store: SqliteStore, registry: CollectorRegistry) -> NodeAgent | None:
+async def _agent(settings: NodeSettings, stores: NodeStores, registry: CollectorRegistry) -> NodeAgent | None:
     if settings.agent is None:
         return None
     node = settings.configuration.node
     agent = NodeAgent(
-        store=store,
+        store=stores.objects,
         node=node,
         ports_dir=settings.agent.ports_dir,
         registry=registry,
         datapath=settings.agent.datapath,
-        options=DatapathOptions(fabric_subnets=settings.agent.fabric_subnets),
+        options=settings.agent.options,
     )
     await retry_while_disk_is_full(partial(load_ports, agent))
     return agent
 
 
 def _manager(
-    settings: NodeSettings, store: SqliteStore, agent: NodeAgent | None, registry: CollectorRegistry
+    settings: NodeSettings, stores: NodeStores, agent: NodeAgent | None, registry: CollectorRegistry
 ) -> Manager:
     manager = Manager(
         settings.configuration,
-        source=ManifestSource(settings.manifests, node=settings.configuration.node, identities=store),
-        store=store,
-        event_log=store,
+        source=ManifestSource(settings.manifests, node=settings.configuration.node, identities=stores.file),
+        store=stores.objects,
+        event_log=stores.file,
         registry=registry,
         is_plugged=agent.is_plugged if agent else _never_plugged,
+        orphan_hold=stores.orphan_hold,
+        watch_deletions=stores.watch_deletions,
+        find_network=stores.find_network,
     )
     if agent:
         agent.on_unplugged(partial(manager.unplugged, settings.configuration.node))
         agent.on_refused(partial(manager.refused, settings.configuration.node))
+        report_node(agent, manager.nodes, settings.configuration.node)
     return manager
 
 
@@ -134,10 +128,10 @@ def _never_plugged(_vm_uuid: str) -> bool:
     return False
 
 
-async def _run(manager: Manager, agent: NodeAgent | None) -> None:
+async def _run(stores: NodeStores, manager: Manager, agent: NodeAgent | None) -> None:
     try:
         async with TaskGroup() as tasks:
-            tasks.create_task(manager.run())
+            tasks.create_task(run_manager(manager, stores))
             if agent:
                 tasks.create_task(agent.run())
     # Only an error of the manifest directory is the user's; any other is a bug and keeps its traceback.
@@ -148,23 +142,32 @@ async def _run(manager: Manager, agent: NodeAgent | None) -> None:
 async def _serve(
     stack: AsyncExitStack,
     settings: NodeSettings,
-    store: SqliteStore,
+    stores: NodeStores,
     manager: Manager,
     agent: NodeAgent | None,
     registry: CollectorRegistry,
 ) -> None:
     """Serves all endpoints until the stack is closed."""
     status = status_routes(
-        lambda: [*store.problems(), *manager.readiness(), *(agent.readiness() if agent else [])],
+        lambda: [*stores.problems(), *manager.readiness(), *(agent.readiness() if agent else [])],
         registry,
+        single_faults=lambda: agent.unconnected_ports() if agent else [],
         details=agent.details if agent else None,
     )
-    routes = [*status, *api_routes(manager.queries, manager.change_log)]
+    access = access_of(settings.configuration)
+    api = api_routes(manager.queries, manager.change_log)
+    routes = served_routes(settings.configuration, access, api=api, status=status)
     # With an agent, its application also serves the manager's routes: both APIs share one address.
     if agent and settings.agent:
         await retry_while_disk_is_full(partial(_serve_socket, stack, agent, settings.agent.socket, status))
         runner = agent_runner(
-            agent_application(agent, accept_writes=settings.agent.tcp_writes, root_peers_only=True, routes=routes)
+            agent_application(
+                agent,
+                accept_writes=settings.agent.tcp_writes,
+                root_peers_only=True,
+                routes=routes,
+                guard=access.by_host,
+            )
         )
     else:
         runner = pages_runner(routes)

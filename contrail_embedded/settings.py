@@ -4,12 +4,17 @@ import os
 
 import msgspec
 
+from agent_api.datapath.desired_state import DEFAULT_OPTIONS, DatapathOptions
 from agent_api.datapath.kind import Datapath
-from agent_api.datapath.refusals import FABRIC_SUBNETS
 from cni_contrail.link.host_side import DIRECTORY
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen, parse_optional_listen
-from manager.configuration import EmbeddedStoreSettings, ManagerConfiguration, ManifestSourceSettings
+from manager.configuration import (
+    ContrailStoreSettings,
+    EmbeddedStoreSettings,
+    ManagerConfiguration,
+    ManifestSourceSettings,
+)
 
 DEFAULT_DATAPATH = Datapath.LINUX
 """Unlike in the configuration of a separate agent: no vrouter is on a single machine."""
@@ -18,8 +23,7 @@ DEFAULT_DATAPATH = Datapath.LINUX
 class AgentSettings(msgspec.Struct, frozen=True):
     """Port directory of the agent, the Unix socket for the plugin, whether TCP accepts writes too, and the datapath.
 
-    `netns_dir` is where the datapath has the namespaces of networks, `fabric_subnets` are the CIDRs in which networks
-    of tenants may get routes on the node.
+    `netns_dir` is where the datapath has the namespaces of networks.
     """
 
     ports_dir: str
@@ -27,11 +31,11 @@ class AgentSettings(msgspec.Struct, frozen=True):
     tcp_writes: bool = False
     datapath: Datapath = DEFAULT_DATAPATH
     netns_dir: str = DIRECTORY
-    fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS
+    options: DatapathOptions = DEFAULT_OPTIONS
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
-    """Settings of `node`; `agent` is None if the manager runs alone."""
+    """Settings of `node`; `agent` is None if the manager runs alone. `store` is the path of the SQLite file."""
 
     configuration: ManagerConfiguration
     manifests: str
@@ -51,7 +55,7 @@ def node_settings(
     tcp_writes: bool = False,
     datapath: Datapath = DEFAULT_DATAPATH,
     netns_dir: str = DIRECTORY,
-    fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS,
+    options: DatapathOptions = DEFAULT_OPTIONS,
 ) -> NodeSettings:
     """Returns the settings; command-line values override the configuration. Raises ConfigurationError."""
     if embedded and data_dir is None:
@@ -71,7 +75,7 @@ def node_settings(
             tcp_writes=tcp_writes,
             datapath=datapath,
             netns_dir=netns_dir,
-            fabric_subnets=fabric_subnets,
+            options=options,
         ),
     )
 
@@ -85,7 +89,10 @@ def _manifests(configuration: ManagerConfiguration, given: str | None) -> str:
 
 
 def _store(configuration: ManagerConfiguration, data_dir: str | None) -> str:
+    """Returns the path of the file, which a Contrail API server as store needs, too."""
     store = configuration.store
+    if data_dir is None and isinstance(store, ContrailStoreSettings):
+        raise ConfigurationError("store.kind vnc with manifests requires --embedded with --data-dir")
     configured = store.path if isinstance(store, EmbeddedStoreSettings) else None
     if data_dir is not None:  # --data-dir overrides store.path, so that all state is in one directory
         return os.path.join(data_dir, "store.sqlite")

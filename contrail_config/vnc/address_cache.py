@@ -33,7 +33,8 @@ class AddressCache:
         self._by_owner: dict[str, dict[str, AddressRecord]] = {}
         self._by_network: dict[str, dict[str, AddressRecord]] = {}
         self._own_writes: OwnWrites[AddressRecord] = OwnWrites()
-        self._pools: dict[str, _Pools] = {}
+        self._pools: dict[str, _Pools] = {}  # by network, or by the IPAM that several networks share
+        self._ipams: dict[str, str] = {}  # flat-subnet IPAMs by network
         self._hold_ends: list[tuple[float, str]] = []  # heap of ends and uuids, with those that have changed since
         self.earlier_hold = asyncio.Event()
 
@@ -60,10 +61,33 @@ class AddressCache:
 
     def pool(self, network: VirtualNetwork, *, family: int) -> AddressPool:
         """Returns the pool of a network and family. Raises ValueError for malformed subnets."""
-        pools = self._pools.get(network.uuid)
+        key = self._pool_key(network.uuid)
+        pools = self._pools.get(key)
         if pools is None or pools.subnets != network.subnets:
-            pools = self._pools[network.uuid] = self._build(network)
+            pools = self._pools[key] = self._build(network)
         return pools.by_family[family]
+
+    def forget_pool(self, network: VirtualNetwork) -> None:
+        """Has the pools of a network built again, without what only they know: addresses of others."""
+        self._pools.pop(self._pool_key(network.uuid), None)
+
+    def set_flat_ipam(self, network_uuid: str, ipam: str | None) -> None:
+        """Notes the flat-subnet IPAM from which a network has its addresses, which others may share; None: it has none.
+
+        The server gives an address of such an IPAM once, whichever of its networks it is in.
+        """
+        if self._ipams.get(network_uuid) == ipam:
+            return
+        self._pools.pop(self._pool_key(network_uuid), None)
+        if ipam is None:
+            del self._ipams[network_uuid]
+        else:
+            self._ipams[network_uuid] = ipam
+        self._pools.pop(self._pool_key(network_uuid), None)  # built again, with the addresses of all its networks
+
+    def share_pool(self, one: str, other: str) -> bool:
+        """Whether an address of one network is nobody else's in the other one, too."""
+        return self._pool_key(one) == self._pool_key(other)
 
     def wrote(self, uuid: str, current: AddressRecord | None) -> None:
         """Applies a write of this process; None is a deletion."""
@@ -112,7 +136,7 @@ class AddressCache:
             self.earlier_hold.set()
 
     def _mark(self, record: AddressRecord, *, free: bool = False) -> None:
-        pools = self._pools.get(record.network_uuid)
+        pools = self._pools.get(self._pool_key(record.network_uuid))
         if pools is None:
             return
         pool, address = pools.by_family[record.family], parse_address(record.address, family=record.family)
@@ -123,10 +147,20 @@ class AddressCache:
         else:
             pool.mark_allocated(address)
 
+    def _pool_key(self, network_uuid: str) -> str:
+        return self._ipams.get(network_uuid, network_uuid)
+
+    def _of_pool(self, network_uuid: str) -> Iterator[AddressRecord]:
+        """Yields the addresses of a network and of those that share its pool."""
+        key = self._pool_key(network_uuid)
+        for uuid in list(self._by_network):
+            if self._pool_key(uuid) == key:
+                yield from self.of_network(uuid)
+
     def _build(self, network: VirtualNetwork) -> _Pools:
         subnets = [_without_reserved(subnet) for subnet in network.subnets]
         pools = _Pools(network.subnets, {family: AddressPool(subnets, family=family) for family in (4, 6)})
-        for record in self.of_network(network.uuid):
+        for record in self._of_pool(network.uuid):
             pool, address = pools.by_family[record.family], parse_address(record.address, family=record.family)
             pool.mark_allocated(address)
             if record.held_until is not None:

@@ -2,19 +2,20 @@
 
 The server keeps addresses unique, over all its clients: a create without uuid and with an address succeeds once. The
 pools of the cache only choose. What the server refuses is taken by somebody whom the cache does not know: it is left
-out, and the next address is tried.
+out, and the next address is tried. When none is left, all of these are tried again.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
+from weakref import WeakSet
 
 import msgspec
 
 from contrail_config.addressing.notation import family_of, format_address, parse_address
 from contrail_config.addressing.pool import ALLOCATED, AddressPool
 from contrail_config.errors import AddressUnavailableError, ExhaustedError, NotFoundError
-from contrail_config.objects import InterfaceAddress, VirtualNetwork
+from contrail_config.objects import InterfaceAddress, VirtualNetwork, network_uuid, pod_network_name
 from contrail_config.store import AddressRequest
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.claims import Claimed, Claims
@@ -23,7 +24,13 @@ from contrail_config.vnc.holds import Clock
 from contrail_config.vnc.mapping.addresses import AddressClaim, AddressRecord, instance_ip_name
 
 MAX_TAKEN: Final = 64
-"""Addresses that one allocation tries although others have them."""
+"""Addresses that one allocation tries although others have them. The next one goes on after them."""
+
+NEXT_TRY: Final = 2.0
+"""Seconds until an allocation that found only addresses of others is worth another try."""
+
+FORGOTTEN_AFTER: Final = 60.0
+"""Seconds until an exhausted network with addresses of others is worth another try: they may have freed some."""
 
 
 class _Choice(NamedTuple):
@@ -61,8 +68,10 @@ class Allocator:
 
     def __init__(self, client: VncClient, cache: Cache, cluster: str, clock: Clock) -> None:
         self._claims = Claims(client, cache, cluster)
+        self._pod_network = pod_network_name(cluster)
         self._cache = cache
         self._clock = clock
+        self._incomplete: WeakSet[AddressPool] = WeakSet()  # addresses that others have are left out of them
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> Allocation:
         """Raises NotFoundError, AddressUnavailableError or ExhaustedError."""
@@ -72,7 +81,7 @@ class Allocator:
                 replaced = [choice.replaced for choice in choices if choice.replaced is not None]
                 return Allocation([_shown(choice) for choice in results], replaced)
         network = self._network(requests[0].network_uuid)
-        raise ExhaustedError(network.name, requests[0].family, next_free_in=None)
+        raise ExhaustedError(network.name, requests[0].family, next_free_in=NEXT_TRY)
 
     def _choose(self, requests: Sequence[AddressRequest]) -> tuple[list[_Choice], list[_Choice]]:
         """Returns the choice for each request, and all choices, marked as allocated; marks none if a request fails."""
@@ -86,9 +95,11 @@ class Allocator:
 
     def _chosen(self, request: AddressRequest, choices: dict[_Key, _Choice]) -> _Choice:
         wished = request.address is not None
-        if request.reserved_in is not None:
-            address = self._reserved(request, choices).text
-            request = msgspec.structs.replace(request, address=address, reserved_in=None)
+        pool = self._pool_uuid(request.reserved_in)
+        if pool is not None and not self._cache.addresses.share_pool(request.network_uuid, pool):
+            address = self._reserved(request, pool, choices).text
+            request = msgspec.structs.replace(request, address=address)
+        request = msgspec.structs.replace(request, reserved_in=None)
         key = (request.owner, request.network_uuid, request.family)
         if key in choices and request.address in (None, choices[key].text):
             return choices[key]
@@ -97,12 +108,18 @@ class Allocator:
             choice.pool.mark_allocated(choice.address)
         return choice
 
-    def _reserved(self, request: AddressRequest, choices: dict[_Key, _Choice]) -> _Choice:
-        reservation = msgspec.structs.replace(request, network_uuid=request.reserved_in, reserved_in=None)
+    def _reserved(self, request: AddressRequest, pool: str, choices: dict[_Key, _Choice]) -> _Choice:
+        reservation = msgspec.structs.replace(request, network_uuid=pool, reserved_in=None)
         try:
             return self._chosen(reservation, choices)
         except (AddressUnavailableError, ExhaustedError) as error:
             raise error.of_network(self._network(request.network_uuid).name) from error
+
+    def _pool_uuid(self, uuid: str | None) -> str | None:
+        """Returns the uuid of a network of reservations: a pod network that was taken over has kept another one."""
+        if uuid == network_uuid(self._pod_network):
+            return next((each.uuid for each in self._cache.networks.named(":".join(self._pod_network))), uuid)
+        return uuid
 
     def _select(self, request: AddressRequest, *, wished: bool) -> _Choice:
         network = self._network(request.network_uuid)
@@ -117,7 +134,7 @@ class Allocator:
             return _Choice(request, network, pool, address, had if same else None, None if same else had, wished)
         chosen = pool.next_free()
         if chosen is None:
-            raise ExhaustedError(network.name, request.family, next_free_in=self._next_free_in(request))
+            raise self._exhausted(request, network, pool)
         return _Choice(request, network, pool, chosen, None, None, wished)
 
     def _requested(
@@ -149,20 +166,22 @@ class Allocator:
         if all(outcome is Claimed.CREATED for outcome in outcomes):
             return True
         pairs = list(zip(choices, outcomes, strict=True))
-        for claim, outcome in zip(claims, outcomes, strict=True):
-            if outcome is Claimed.CREATED:
-                await self._claims.delete(claim.name, claim.owner)
-        for choice, outcome in pairs:
-            if isinstance(outcome, BaseException):
-                _unmark([choice])
-        for choice, outcome in pairs:
-            if outcome is Claimed.TAKEN and choice.wished:
-                _unmark([choice])  # whoever has it may free it
-                raise AddressUnavailableError(choice.text, choice.network.name, ALLOCATED)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
+        failed = [choice for choice, outcome in pairs if isinstance(outcome, BaseException)]
+        # whoever has a wished one may free it
+        refused = [choice for choice, outcome in pairs if outcome is Claimed.TAKEN and choice.wished]
+        _unmark([*failed, *refused])
+        self._incomplete.update(choice.pool for choice, outcome in pairs if outcome is Claimed.TAKEN)
+        created = [claim for claim, outcome in zip(claims, outcomes, strict=True) if outcome is Claimed.CREATED]
+        await self._withdraw(created)
+        if refused:
+            raise AddressUnavailableError(refused[0].text, refused[0].network.name, ALLOCATED)
+        _raise_first(outcomes)
         return False
+
+    async def _withdraw(self, claims: Sequence[AddressClaim]) -> None:
+        """Deletes claims. One that cannot be deleted stays its owner's, who gets it at the next try."""
+        deletions = (self._claims.delete(claim.name, claim.owner) for claim in claims)
+        _raise_first(await asyncio.gather(*deletions, return_exceptions=True))
 
     async def _create(self, choice: _Choice, claim: AddressClaim) -> Claimed:
         outcome = await self._claims.create(claim)
@@ -204,6 +223,14 @@ class Allocator:
             generation += 1
         return generation
 
+    def _exhausted(self, request: AddressRequest, network: VirtualNetwork, pool: AddressPool) -> ExhaustedError:
+        """Returns the error. Addresses of others are tried again from then on."""
+        wait = self._next_free_in(request)
+        if pool in self._incomplete:
+            self._cache.addresses.forget_pool(network)
+            wait = FORGOTTEN_AFTER if wait is None else min(wait, FORGOTTEN_AFTER)
+        return ExhaustedError(network.name, request.family, next_free_in=wait)
+
     def _next_free_in(self, request: AddressRequest) -> float | None:
         ends = [
             record.held_until
@@ -217,6 +244,12 @@ class Allocator:
             if record.address == address and record.held_until is not None:
                 return max(0.0, record.held_until - self._clock())
         return None
+
+
+def _raise_first(outcomes: Iterable[object]) -> None:
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
 
 
 def _unmark(choices: Iterable[_Choice]) -> None:

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from contrail_config.vnc.address_cache import AddressCache
 from contrail_config.vnc.cached_objects import CachedObjects
-from contrail_config.vnc.mapping import addresses, machines, networks
+from contrail_config.vnc.cached_routers import CachedRouters
+from contrail_config.vnc.mapping import addresses, machines, networks, routers
 from contrail_config.vnc.other_writers import OtherWriters
 
 log = logging.getLogger(__name__)
@@ -17,20 +18,32 @@ FIELDS: Mapping[str, Sequence[str]] = {
     addresses.KIND: addresses.FIELDS,
     machines.KIND: machines.FIELDS,
 }
-"""Types that are followed, in this order, and their fields."""
+"""Types that writers follow, in this order, and their fields."""
 
 S = TypeVar("S")
 
+ReadForeign = Callable[[Mapping[str, Any]], VirtualNetwork | None]
+"""Returns the network that others made if it is in the object and shown."""
+
+
+def _no_foreign(_item: Mapping[str, Any]) -> None:
+    """No network of others is shown."""
+
 
 class Cache:
-    """What the server has of `cluster`. Objects that cannot be read are skipped, and logged."""
+    """What the server has of `cluster`. Objects that cannot be read are skipped, and logged.
 
-    def __init__(self, cluster: str) -> None:
+    `read_foreign` returns the networks of others that are shown.
+    """
+
+    def __init__(self, cluster: str, *, read_foreign: ReadForeign = _no_foreign) -> None:
         self._cluster = cluster
+        self._read_foreign = read_foreign
         self._changed: set[str] | None = None  # since a comparison began
         self.networks: CachedObjects[VirtualNetwork] = CachedObjects()
         self.machines: CachedObjects[VirtualMachine] = CachedObjects()
         self.addresses = AddressCache()
+        self.routers = CachedRouters()
         self.other_writers = OtherWriters(cluster)
 
     def reopened(self) -> None:
@@ -60,6 +73,8 @@ class Cache:
             self.machines.listed(self._found(items, self._machine), newer=newer)
         elif kind == addresses.KIND:
             self.addresses.listed(self._found(items, self._address), newer=newer)
+        elif kind == routers.KIND:
+            self.routers.listed(self._found(items, routers.read_router), newer=newer)
 
     def changed(self, kind: str, item: Mapping[str, Any]) -> None:
         """Applies one object as it is now."""
@@ -71,6 +86,8 @@ class Cache:
             self.machines.saw(item["uuid"], self._machine(item))
         elif kind == addresses.KIND:
             self.addresses.saw(item["uuid"], self._address(item))
+        elif kind == routers.KIND:
+            self.routers.saw(item["uuid"], routers.read_router(item))
 
     def deleted(self, kind: str, uuid: str) -> None:
         """Applies a deletion, also of what is not there."""
@@ -82,6 +99,8 @@ class Cache:
             self.machines.saw(uuid, None)
         elif kind == addresses.KIND:
             self.addresses.saw(uuid, None)
+        elif kind == routers.KIND:
+            self.routers.saw(uuid, None)
 
     def _note(self, uuid: str) -> None:
         if self._changed is not None:
@@ -92,7 +111,14 @@ class Cache:
         return {uuid: found for uuid, found in read_items.items() if found is not None}
 
     def _network(self, item: Mapping[str, Any]) -> VirtualNetwork | None:
-        return self._read(networks.read_network, item)
+        return self._read(self._own_or_foreign, item)
+
+    def _own_or_foreign(self, item: Mapping[str, Any], cluster: str) -> VirtualNetwork | None:
+        foreign = self._read_foreign(item)
+        network = networks.read_network(item, cluster) if foreign is None else foreign
+        if network is not None:
+            self.addresses.set_flat_ipam(network.uuid, networks.flat_ipam(item))
+        return network
 
     def _machine(self, item: Mapping[str, Any]) -> VirtualMachine | None:
         return self._read(machines.read_machine, item)

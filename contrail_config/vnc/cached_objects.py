@@ -30,6 +30,11 @@ class CachedObjects(Generic[T]):
         self._by_name: dict[str, dict[str, T]] = {}
         self._own_writes: OwnWrites[T] = OwnWrites()
         self._subscriptions: list[_Subscription[T]] = []
+        self._callbacks: list[Callable[[T | None, T | None], None]] = []
+
+    def on_change(self, callback: Callable[[T | None, T | None], None]) -> None:
+        """Calls back with each object before and after a change; None is one that does not exist."""
+        self._callbacks.append(callback)
 
     def __iter__(self) -> Iterator[T]:
         return iter(list(self._objects.values()))
@@ -95,6 +100,8 @@ class CachedObjects(Generic[T]):
             self._objects[uuid] = current
             self._by_name.setdefault(current.name, {})[uuid] = current
         if before != current:
+            for callback in self._callbacks:
+                callback(before, current)
             for subscription in self._subscriptions:
                 _report(subscription, before, current)
 

@@ -3,7 +3,7 @@
 The server cannot resume a watch: each begins with all objects, which are compared with the cache. It forgets no watch
 that was closed, and keeps its queue until it is restarted, so a watch is opened again with back-off. An event may be
 lost without a sign, so all objects are listed and compared from time to time. A server before R2008 has no watch: all
-objects are listed more often then.
+objects are listed more often then. Whatever a server or a balancer answers, it is reported and asked again.
 """
 
 import asyncio
@@ -89,13 +89,15 @@ class Follower:
             while True:
                 try:
                     await self._follow(backoff, watching)
-                    raise VncUnavailableError("the server ended the watch")
                 except VncError as error:
                     self.problem = f"Contrail API server: {error}"
                     log.warning("Contrail API server: %s", error)
+                except Exception as error:  # a task that ends would leave the cache as it is, unnoticed
+                    self.problem = f"Contrail API server: unexpected answer: {error!r}"
+                    log.exception("Contrail API server: unexpected answer")
                 await asyncio.sleep(backoff.next_pause())
 
-    async def _follow(self, backoff: Backoff, watching: contextlib.ExitStack) -> None:
+    async def _follow(self, backoff: Backoff, watching: contextlib.ExitStack) -> NoReturn:
         if not await self._client.has_watch():
             await self._poll(self._intervals.poll, backoff)
         if not self._heard:  # not before: without a watch there is no age of one
@@ -111,7 +113,7 @@ class Follower:
         for heard in self._heard:  # one stream has all types
             heard()
 
-    async def _watch(self, backoff: Backoff) -> None:
+    async def _watch(self, backoff: Backoff) -> NoReturn:
         missing = set(self._fields)
         self._cache.reopened()
         async with self._client.watch(self._fields, heard=self._note_event) as events:
@@ -121,6 +123,7 @@ class Follower:
                     missing.discard(event.kind)
                     if not missing:
                         self._up_to_date(backoff)
+        raise VncUnavailableError("the server ended the watch")
 
     async def _poll(self, interval: float, backoff: Backoff) -> NoReturn:
         while True:
@@ -139,6 +142,8 @@ class Follower:
                     self._cache.compared(kind, await self._client.list_all(kind, fields=fields))
             except VncError as error:
                 log.warning("comparison with the server: %s", error)
+            except Exception:  # as in _run: no comparison would follow
+                log.exception("comparison with the server: unexpected answer")
 
     def _up_to_date(self, backoff: Backoff) -> None:
         backoff.reset()

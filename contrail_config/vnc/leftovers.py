@@ -1,22 +1,46 @@
 """Leftovers of a killed writer: virtual machines that were being deleted or never committed."""
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from contrail_config.store import DEFAULT_HOLD
 from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.holds import Clock
 from contrail_config.vnc.machine_writer import MachineWriter
 from contrail_config.vnc.mapping import machines
 from contrail_config.vnc.store_errors import as_store_error
 
+Release = Callable[[Sequence[str], float], Awaitable[None]]
+"""Releases the addresses of owners, and holds them until the end of a hold, in seconds since the epoch."""
+
 
 class Leftovers:
-    """Finds them on the server, when a writer starts. Those of other programs stay."""
+    """Finds them on the server, when a writer starts, and deletes them. Those of other programs stay."""
 
-    def __init__(self, client: VncClient, writer: MachineWriter, cluster: str) -> None:
+    def __init__(
+        self, client: VncClient, writer: MachineWriter, cluster: str, *, release: Release, clock: Clock
+    ) -> None:
         self._client = client
         self._writer = writer
         self._cluster = cluster
+        self._release = release
+        self._clock = clock
 
     async def finish(self) -> None:
-        """Deletes them. Their addresses have no virtual machine any more, and are released by the manager."""
+        """Deletes them. Addresses of those that were never committed stay, and are released by the manager."""
         with as_store_error("leftovers of a killed writer"):
             for item in await self._client.list_all(machines.KIND, fields=machines.FIELDS):
                 if machines.is_uncommitted(item, self._cluster):
-                    await self._writer.remove_leftover(item["uuid"])
+                    await self.delete(item)
+
+    async def delete(self, item: Mapping[str, Any]) -> None:
+        """Deletes a virtual machine, whose addresses are held as its writer chose. Raises StoreError and VncError."""
+        ends = machines.hold_end(item)
+        if ends is not None:
+            # not less than usual: a vrouter may have served the interfaces until now
+            await self._hold_addresses(item["uuid"], max(ends, self._clock() + DEFAULT_HOLD))
+        await self._writer.remove_leftover(item["uuid"])
+
+    async def _hold_addresses(self, uuid: str, ends: float) -> None:
+        found = await self._client.list_referring(machines.INTERFACE, [uuid], fields=["annotations"])
+        await self._release([interface["uuid"] for interface in found], ends)

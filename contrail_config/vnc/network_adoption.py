@@ -11,6 +11,7 @@ from contrail_config.objects import VirtualNetwork, pod_network_name
 from contrail_config.stored_identity import has_equal_cidrs, with_stored_identity
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.errors import VncNotFoundError
+from contrail_config.vnc.ipams import read_ipams
 from contrail_config.vnc.mapping import annotations, networks
 
 
@@ -33,10 +34,7 @@ class NetworkAdoption:
         if found == network.uuid:
             return network
         item = await self._client.read(networks.KIND, found, fields=networks.FIELDS)
-        ipams = {
-            link["uuid"]: await self._client.read(networks.IPAM, link["uuid"], fields=networks.IPAM_FIELDS)
-            for link in item.get("network_ipam_refs") or ()
-        }
+        ipams = await read_ipams(self._client, item)
         stored = networks.adopted_network(item, nad=network.nad, ipams=ipams)
         if problem := self._problem(network, stored, item, ipams):
             raise ConflictError(f"network {network.name}: already exists with uuid {found}: {problem}")
@@ -54,7 +52,7 @@ class NetworkAdoption:
         if cluster != self._cluster:
             return f"it is that of cluster {cluster}"
         is_flat = networks.has_flat_subnets(item.get("network_ipam_refs") or (), ipams)
-        if is_flat and network.fq_name != pod_network_name(self._cluster):
+        if is_flat and network.namespace is None and network.fq_name != pod_network_name(self._cluster):
             return "it has the subnets of the pod network, as that of an isolated namespace"
         if not has_equal_cidrs(network, stored):
             return f"it has the subnets {_cidrs(stored)}, not {_cidrs(network)}"

@@ -1,8 +1,9 @@
 """Writes of networks: project, IPAM and network on the server.
 
-Project and IPAM are made where they are missing, and never altered; of a network that others made, only the annotation
-that makes it ours is written. A network with held addresses cannot be deleted on
-the server: it loses the annotation that makes it ours, so nobody sees it, and goes with its last hold.
+Project and IPAM are made where they are missing, and never altered; only an IPAM that was made here is deleted with its
+network. Of a network that others made, only the annotation that makes it ours is written. A network with held addresses
+cannot be deleted on the server: it loses the annotation that makes it ours, so nobody sees it, and goes with its last
+hold.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from contrail_config.stored_identity import has_equal_subnets
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.errors import VncExistsError, VncInUseError, VncNotFoundError
+from contrail_config.vnc.foreign_networks import ForeignNetworks
 from contrail_config.vnc.mapping import addresses, annotations, networks
 from contrail_config.vnc.mapping.subnets import subnet_problem
 from contrail_config.vnc.network_adoption import NetworkAdoption
@@ -30,21 +32,28 @@ class NetworkWriter:
     """Creates, changes and deletes networks of one cluster. `adoption` finds those of others that may be used."""
 
     def __init__(
-        self, client: VncClient, cache: Cache, cluster: str, *, adoption: NetworkAdoption | None = None
+        self,
+        client: VncClient,
+        cache: Cache,
+        cluster: str,
+        *,
+        foreign: ForeignNetworks,
+        adoption: NetworkAdoption | None = None,
     ) -> None:
         self._client = client
         self._cache = cache
         self._cluster = cluster
+        self._foreign = foreign
         self._adoption = adoption
         self._projects: set[tuple[str, ...]] = set()
 
     async def put(self, network: VirtualNetwork) -> VirtualNetwork:
         """Creates, adopts or replaces a network and returns it with its vni. Raises StoreError."""
-        old = self._cache.networks.get(network.uuid)
+        old = self._own(network.uuid)
         if old is None and self._adoption is not None:
             with as_store_error(f"network {network.name}"):
                 network = await self._adoption.adopted(network)
-            old = self._cache.networks.get(network.uuid)
+            old = self._own(network.uuid)
         self._check_name(network, old)
         self._check_subnets(network)
         if old is not None and msgspec.structs.replace(network, vni=old.vni) == old:
@@ -60,7 +69,7 @@ class NetworkWriter:
 
     async def delete(self, uuid: str) -> None:
         """Deletes a network, or hides it while addresses are held. Raises InUseError while one is allocated."""
-        network = self._cache.networks.get(uuid)
+        network = self._own(uuid)
         if network is None:
             return
         records = self._cache.addresses.of_network(uuid)
@@ -85,7 +94,7 @@ class NetworkWriter:
             if annotations.HIDDEN in annotations.from_object(found):
                 await self._client.delete(networks.KIND, uuid)
                 for link in found.get("network_ipam_refs", ()):
-                    await self._client.delete(networks.IPAM, link["uuid"])
+                    await self._delete_own_ipam(link["uuid"])
 
     async def delete_ipam(self, uuid: str) -> None:
         """Deletes an IPAM unless a network uses it. Idempotent."""
@@ -103,6 +112,10 @@ class NetworkWriter:
             self._projects.discard(fq_name)  # deleted by others since it was last needed
             await self._ensure_project(fq_name)
             await create()
+
+    def _own(self, uuid: str) -> VirtualNetwork | None:
+        """Returns a network of ours; None if there is none of this uuid."""
+        return None if self._foreign.is_shown(uuid) else self._cache.networks.get(uuid)
 
     async def _is_missing(self, project: tuple[str, ...]) -> bool:
         try:
@@ -171,14 +184,20 @@ class NetworkWriter:
         stored = networks.read_network(item, self._cluster)
         if stored is None:
             raise ConflictError(f"network {network.name}: deleted by others while it was written")
+        self._foreign.taken_over(network.uuid)
+        self._cache.addresses.set_flat_ipam(network.uuid, networks.flat_ipam(item))
         self._cache.networks.wrote(network.uuid, stored)
         return stored
 
     async def _delete(self, network: VirtualNetwork) -> None:
         await self._client.delete(networks.KIND, network.uuid)
         with contextlib.suppress(VncNotFoundError, VncInUseError):  # shared with a network of others
-            ipam = await self._client.find_uuid(networks.IPAM, networks.ipam_name(network))
-            await self._client.delete(networks.IPAM, ipam)
+            await self._delete_own_ipam(await self._client.find_uuid(networks.IPAM, networks.ipam_name(network)))
+
+    async def _delete_own_ipam(self, uuid: str) -> None:
+        """Deletes an IPAM unless others made it: a network of ours uses theirs where one of its name is there."""
+        if networks.is_own_ipam(await self._client.read(networks.IPAM, uuid, fields=["annotations"]), self._cluster):
+            await self._client.delete(networks.IPAM, uuid)
 
     def _check_name(self, network: VirtualNetwork, old: VirtualNetwork | None) -> None:
         if old is not None and old.fq_name != network.fq_name:

@@ -3,7 +3,7 @@
 It starts whatever the state of the server: a watch waits for it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -14,15 +14,23 @@ from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.follower import DEFAULT_INTERVALS, Follower, Intervals
 from contrail_config.vnc.mapping import machines
 
-_READ: Final = {machines.KIND: FIELDS[machines.KIND]}
+READ: Final = {machines.KIND: FIELDS[machines.KIND]}
+"""Types that are read, and their fields."""
 
 
 class VncReader:
     """Follows virtual machines from the first watch until `close`."""
 
-    def __init__(self, client: VncClient, *, cluster: str, intervals: Intervals = DEFAULT_INTERVALS) -> None:
+    def __init__(
+        self,
+        client: VncClient,
+        *,
+        cluster: str,
+        intervals: Intervals = DEFAULT_INTERVALS,
+        fields: Mapping[str, Sequence[str]] = READ,
+    ) -> None:
         self._cache = Cache(cluster)
-        self._follower = Follower(client, self._cache, intervals, fields=_READ)
+        self._follower = Follower(client, self._cache, intervals, fields=fields)
 
     @asynccontextmanager
     async def watch_virtual_machines(
@@ -36,8 +44,7 @@ class VncReader:
         def sees(machine: VirtualMachine) -> bool:
             return node in (None, machine.node) and (include_pending or not machine.is_pending)
 
-        self._follower.start()
-        await self._follower.wait_until_synced()
+        await self._wait_until_synced()
         async with self._cache.machines.watch(start=WatchStart.LIST, sees=sees) as changes:
             yield changes
 
@@ -49,3 +56,8 @@ class VncReader:
         """Ends all watches. Idempotent."""
         await self._follower.stop()
         self._cache.machines.end()
+
+    async def _wait_until_synced(self) -> None:
+        """Begins to follow, and waits for the first state. Raises StoreUnavailableError."""
+        self._follower.start()
+        await self._follower.wait_until_synced()

@@ -18,10 +18,11 @@ from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.dangling_references import DanglingReferences
 from contrail_config.vnc.keyed_locks import KeyedLocks
+from contrail_config.vnc.leftovers import Leftovers
 from contrail_config.vnc.machine_writer import MachineWriter
 from contrail_config.vnc.mapping import addresses, machines
+from contrail_config.vnc.mapping.routers import KIND as ROUTER
 from contrail_config.vnc.network_leftovers import NetworkLeftovers
-from contrail_config.vnc.router_directory import KIND as ROUTER
 from contrail_config.vnc.store_errors import as_store_error
 
 log = logging.getLogger(__name__)
@@ -31,9 +32,6 @@ INTERVAL: Final = 600.0
 
 SECOND_LOOK: Final = 60.0
 """Seconds until the next round if something was found that may be in the middle of a write."""
-
-Release = Callable[[Sequence[str], float], Awaitable[None]]
-"""Releases the addresses of owners, and holds them until the end of a hold, in seconds since the epoch."""
 
 Allocate = Callable[[Sequence[AddressRequest]], Awaitable[list[InterfaceAddress]]]
 
@@ -50,7 +48,7 @@ class Repairs:
         *,
         cluster: str,
         allocate: Allocate,
-        release: Release,
+        leftovers: Leftovers,
         networks: NetworkLeftovers,
     ) -> None:
         self._client = client
@@ -59,7 +57,7 @@ class Repairs:
         self._locks = locks
         self._cluster = cluster
         self._allocate = allocate
-        self._release = release
+        self._leftovers = leftovers
         self._networks = networks
         self._suspects: set[str] = set()
         self.dangling = DanglingReferences(client)
@@ -150,15 +148,7 @@ class Repairs:
                 for item in await self._client.list_by_uuid(machines.KIND, [uuid], fields=machines.FIELDS):
                     if machines.is_uncommitted(item, self._cluster):  # not committed meanwhile
                         log.warning("virtual machine %s: never committed, deleting it", item["fq_name"][-1])
-                        await self._hold_addresses(item)
-                        await self._writer.remove_leftover(uuid)
-
-    async def _hold_addresses(self, item: Mapping[str, Any]) -> None:
-        """Releases the addresses of a virtual machine that is being deleted; others may still be written."""
-        ends = machines.hold_end(item)
-        if ends is not None:
-            found = await self._client.list_referring(machines.INTERFACE, [item["uuid"]], fields=["annotations"])
-            await self._release([interface["uuid"] for interface in found], ends)
+                        await self._leftovers.delete(item)
 
     async def _delete_lonely(self, uuid: str, *, machine: str) -> None:
         """Deletes an interface that refers to a virtual machine of which it is no part, or which is gone."""

@@ -6,9 +6,7 @@ from typing import Final
 
 from contrail_config.http_client.single_flight import SingleFlight
 from contrail_config.vnc.client import Object, VncClient
-
-KIND: Final = "virtual-router"
-FIELDS: Final = ("virtual_router_ip_address",)
+from contrail_config.vnc.mapping.routers import FIELDS, KIND
 
 MAX_AGE: Final = 10.0
 """Seconds for which a list is used: many nodes may be without virtual router, and look for one."""

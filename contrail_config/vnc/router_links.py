@@ -12,7 +12,7 @@ from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.mapping import machines
-from contrail_config.vnc.router_directory import KIND
+from contrail_config.vnc.mapping.routers import KIND
 from contrail_config.vnc.store_errors import as_store_error
 from contrail_config.vnc.virtual_routers import VirtualRouters
 

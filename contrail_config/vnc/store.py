@@ -12,17 +12,26 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Self
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreError
-from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, HeldAddress, WatchStart
+from contrail_config.objects import FqName, InterfaceAddress, VirtualMachine, VirtualNetwork
+from contrail_config.store import (
+    DEFAULT_HOLD,
+    AddressRequest,
+    Change,
+    HeldAddress,
+    StoredAddress,
+    WatchStart,
+)
 from contrail_config.vnc.allocator import Allocator
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.follower import DEFAULT_INTERVALS, Follower, Intervals
+from contrail_config.vnc.foreign_networks import ForeignNetworks, Project
 from contrail_config.vnc.hold_timer import HoldTimer
 from contrail_config.vnc.holds import Clock, Holds
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.leftovers import Leftovers
 from contrail_config.vnc.machine_writer import MachineWriter
+from contrail_config.vnc.named_networks import NamedNetworks
 from contrail_config.vnc.network_adoption import NetworkAdoption
 from contrail_config.vnc.network_leftovers import NetworkLeftovers
 from contrail_config.vnc.network_writer import NetworkWriter
@@ -43,7 +52,8 @@ class VncStore:
     """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch.
 
     `node_addresses` returns the addresses of a node, to find its virtual router by. `take_over`: pods and networks that
-    another program wrote for the cluster become ours, unless one of the pods is one of `static_pods`.
+    another program wrote for the cluster become ours, unless one of the pods is one of `static_pods`. `projects` are
+    those whose networks may be named (`find_network`), beside those of the cluster.
     """
 
     def __init__(
@@ -56,8 +66,11 @@ class VncStore:
         node_addresses: NodeAddresses = no_addresses,
         take_over: bool = False,
         static_pods: StaticPods = no_static_pods,
+        projects: Collection[Project] = (),
     ) -> None:
-        self._cache = Cache(cluster)
+        foreign = ForeignNetworks(client, cluster, projects)
+        self._cache = Cache(cluster, read_foreign=foreign.read)
+        self._named = NamedNetworks(self._cache, foreign)
         self._clock = clock
         self._unfinished: dict[str, _Deletion] = {}
         self._locks = KeyedLocks()
@@ -65,13 +78,14 @@ class VncStore:
         self.routers = routers = VirtualRouters(client, node_addresses)
         self._takeover = Takeover(client, cluster, static_pods) if take_over else None
         adoption = NetworkAdoption(client, cluster) if take_over else None
-        self._networks = NetworkWriter(client, self._cache, cluster, adoption=adoption)
+        self._networks = NetworkWriter(client, self._cache, cluster, foreign=foreign, adoption=adoption)
         self._machines = MachineWriter(client, self._cache, self._networks, routers)
         self._allocator = Allocator(client, self._cache, cluster, clock)
         self._holds = Holds(client, self._cache, cluster, clock)
         self._timer = HoldTimer(self._cache.addresses, clock, self._expire)
         self.router_links = RouterLinks(client, self._cache, routers, self._locks)
         self._network_leftovers = NetworkLeftovers(client, self._networks, self._locks, cluster)
+        self._leftovers = Leftovers(client, self._machines, cluster, release=self._release_until, clock=clock)
         self.repairs = Repairs(
             client,
             self._cache,
@@ -79,10 +93,9 @@ class VncStore:
             self._locks,
             cluster=cluster,
             allocate=self.allocate,
-            release=self._release_until,
+            leftovers=self._leftovers,
             networks=self._network_leftovers,
         )
-        self._leftovers = Leftovers(client, self._machines, cluster)
 
     @classmethod
     async def open(
@@ -111,6 +124,7 @@ class VncStore:
         try:
             await self._follower.wait_until_synced()
             self._cache.other_writers.check()
+            await self._named.find_used()
         except StoreError:
             await self._follower.stop()
             raise
@@ -123,6 +137,13 @@ class VncStore:
         """Creates or replaces the network of this uuid and returns it as stored, with its vni."""
         async with self._locks.held([network.uuid, network.name]):
             return await self._networks.put(network)
+
+    async def find_network(self, name: FqName) -> VirtualNetwork | None:
+        """Returns the network of a name, also one that others made and that may be used; None if there is none.
+
+        The latter is among the networks of the store from then on, or as soon as somebody makes it.
+        """
+        return await self._named.find(name)
 
     async def delete_network(self, uuid: str) -> None:
         """Deletes a network. Idempotent. Raises InUseError while an address is allocated."""
@@ -215,6 +236,15 @@ class VncStore:
         allocated = await self.address_owners()
         held = [record for record in self._holds.held() if record.owner not in allocated]
         return {record.owner: HeldAddress(record.network_uuid, None) for record in held}
+
+    async def addresses(self, network_uuid: str) -> list[StoredAddress]:
+        """All allocated and held addresses of a network."""
+        now = self._clock()
+        return [
+            StoredAddress(record.address, record.owner, record.held_until)
+            for record in self._cache.addresses.of_network(network_uuid)
+            if record.held_until is None or record.held_until > now
+        ]
 
     async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
         """None is lost: the server keeps each address as an object of its own."""

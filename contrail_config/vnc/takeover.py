@@ -16,8 +16,8 @@ from contrail_config.objects import VirtualMachine
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.errors import VncNotFoundError
 from contrail_config.vnc.mapping import addresses, machines, networks
+from contrail_config.vnc.mapping.routers import KIND as ROUTER
 from contrail_config.vnc.mapping.upstream_pods import INTERFACE_FIELDS, UpstreamObjects, group, upstream_pod
-from contrail_config.vnc.router_directory import KIND as ROUTER
 from contrail_config.vnc.store_errors import as_store_error
 
 log = logging.getLogger(__name__)

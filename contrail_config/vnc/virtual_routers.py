@@ -14,8 +14,9 @@ from typing import Final
 from contrail_config.vnc.client import Object, VncClient
 from contrail_config.vnc.errors import VncNotFoundError
 from contrail_config.vnc.keyed_locks import KeyedLocks
+from contrail_config.vnc.mapping.routers import KIND
 from contrail_config.vnc.reference import Reference
-from contrail_config.vnc.router_directory import KIND, RouterDirectory
+from contrail_config.vnc.router_directory import RouterDirectory
 
 log = logging.getLogger(__name__)
 

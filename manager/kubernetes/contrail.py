@@ -11,14 +11,11 @@ from prometheus_client import CollectorRegistry
 
 from contrail_config.kube.errors import KubeLeadershipLostError
 from contrail_config.store import UNPLUGGED_HOLD
-from contrail_config.vnc.access import load_access
-from contrail_config.vnc.client import connect
-from contrail_config.vnc.errors import VncConfigurationError, VncError
+from contrail_config.vnc.errors import VncError
 from contrail_config.vnc.follower import Intervals
 from contrail_config.vnc.store import VncStore
-from contrail_service.client_metrics import ClientMetrics
-from contrail_service.errors import ConfigurationError
 from manager.configuration import ContrailStoreSettings, ManagerConfiguration
+from manager.contrail_client import connect_to_contrail
 from manager.kubernetes.cluster import ClusterMember
 from manager.kubernetes.node_address_reader import NodeAddressReader
 from manager.kubernetes.node_report_watch import may_be_plugged
@@ -35,17 +32,7 @@ async def join_contrail(
     registry: CollectorRegistry,
 ) -> AsyncIterator[VncStore]:
     """Yields a store that is not started: only a leader reads it. Raises ConfigurationError."""
-    try:
-        access = await load_access(settings)
-    except VncConfigurationError as error:
-        raise ConfigurationError(f"store.{error}") from error
-    observer = ClientMetrics(
-        registry,
-        requests="contrail_manager_contrail_api_requests",
-        request_seconds="contrail_manager_contrail_api_request_seconds",
-        watch_age="contrail_manager_contrail_watch_age_seconds",
-    )
-    async with connect(access, before_write=_fenced(cluster), observer=observer) as client:
+    async with connect_to_contrail(settings, registry, before_write=_fenced(cluster)) as client:
         intervals = Intervals(poll=settings.poll_interval)
         yield VncStore(
             client,
@@ -53,6 +40,7 @@ async def join_contrail(
             intervals=intervals,
             node_addresses=NodeAddressReader(cluster.client),
             take_over=settings.take_over,
+            projects=settings.named_projects,
             static_pods=StaticPodReader(cluster.client),
         )
 
@@ -82,6 +70,7 @@ def make_contrail_manager(
         orphan_hold=UNPLUGGED_HOLD,  # somebody may have deleted virtual machines of running pods
         on_assigned=cluster.on_assigned,
         watch_deletions=deletions.watch,
+        find_network=store.find_network,
     )
     cluster.orphans.on_orphaned(manager.orphaned)
     return manager

@@ -38,6 +38,13 @@ def test_embedded_options_require_embedded(tmp_path: Path) -> None:
     assert "--listen requires --embedded" in _error_of("--config", str(config), "--listen", "127.0.0.1:1")
 
 
+@pytest.mark.parametrize("option", ["--no-masquerade", "--masquerade-excluded=10.0.0.0/8"])
+def test_options_of_the_datapath_require_embedded(tmp_path: Path, option: str) -> None:
+    config = tmp_path / "manager.yaml"
+    config.write_text("{}")
+    assert f"{option.partition('=')[0]} requires --embedded" in _error_of("--config", str(config), option)
+
+
 @pytest.mark.parametrize("missing", ["manifests", "data-dir"])
 def test_missing_options_of_embedded_are_named(tmp_path: Path, missing: str) -> None:
     arguments = [argument for argument in _embedded(tmp_path) if not argument.startswith(f"--{missing}")]
@@ -51,6 +58,8 @@ def test_missing_options_of_embedded_are_named(tmp_path: Path, missing: str) -> 
         ({"listen": "192.0.2.1:8083"}, "cannot listen on 192.0.2.1:8083"),
         ({"manifests": "/absent/folder"}, "/absent/folder"),
         ({"data-dir": "/dev/null/data"}, "/dev/null/data"),
+        ({"masquerade-excluded": "10.0.0.0/8, 192.0.2.1/24"}, "--masquerade-excluded: 192.0.2.1/24 has host bits set"),
+        ({"fabric-subnets": "near"}, "--fabric-subnets: 'near' does not appear to be"),
     ],
 )
 def test_an_impossible_option_is_named(tmp_path: Path, given: dict[str, str], message: str) -> None:
@@ -70,7 +79,7 @@ def test_an_impossible_option_is_named(tmp_path: Path, given: dict[str, str], me
             "source.kind: kubernetes cannot be combined with --embedded",
         ),
         ("store: {kind: kubernetes}", "virtual machines of pods without manifest would be deleted"),
-        ("store: {kind: vnc, url: http://127.0.0.1:8082}", "store.kind: vnc: needs source.kind kubernetes"),
+        ("store: {kind: vnc, url: 127.0.0.1:8082}", "store.url: '127.0.0.1:8082' is not http://HOST:PORT"),
         ("listen: nowhere", "listen: 'nowhere' is not HOST:PORT"),
     ],
 )

@@ -119,6 +119,20 @@ def _await_standby(node: DatapathNode, *, times: int) -> None:
     node.manager.wait_until(lambda: node.daemon.log.read_text().count("on standby") == times, what="on standby")
 
 
+def test_a_pod_that_deletes_its_link_is_named_in_readyz_and_the_node_stays_ready(
+    datapath: DatapathNode, pair: tuple[ConnectedPod, ConnectedPod]
+) -> None:
+    pair[0].namespace.ip("link", "delete", "eth1")
+    datapath.manager.wait_until(lambda: datapath.manager.ask("/readyz")[1]["reasons"] != [], what="named")
+    status, readiness = datapath.manager.ask("/readyz")
+    assert (status, readiness["ready"]) == (200, True)
+    (reason,) = readiness["reasons"]
+    network = "network default-domain:k8s-demo:k8s-blue-pod-network"
+    assert reason.startswith(f"datapath: pod demo/a: eth1: {network}: not connected: no host end tap")
+    with datapath.attached("c") as another:
+        assert reaches(another.namespace, pair[1].addresses[0])
+
+
 def test_a_subnet_that_the_node_does_not_route_is_an_event_on_its_nad(datapath: DatapathNode) -> None:
     document = nad("fabric", cidr="8.8.8.0/24", **{"opencontrail.org/ip_fabric_forwarding": "true"})
     write(datapath.manager.manifests / "fabric.yaml", document)

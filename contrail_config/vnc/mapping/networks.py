@@ -67,17 +67,28 @@ def ipam_body(network: VirtualNetwork, cluster: str) -> dict[str, Any]:
     }
 
 
+def is_own_ipam(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether this is an IPAM that we made for this cluster."""
+    pairs = annotations.from_object(item)
+    return pairs.get(annotations.MANAGER) == annotations.OURS and pairs.get(annotations.CLUSTER) == cluster
+
+
 def is_unused_ipam(item: Mapping[str, Any], cluster: str) -> bool:
     """Whether this is an IPAM that we made for this cluster, and that no network uses."""
-    pairs = annotations.from_object(item)
-    is_ours = pairs.get(annotations.MANAGER) == annotations.OURS and pairs.get(annotations.CLUSTER) == cluster
-    return is_ours and not item.get("virtual_network_back_refs")
+    return is_own_ipam(item, cluster) and not item.get("virtual_network_back_refs")
 
 
 def is_hidden(item: Mapping[str, Any], cluster: str) -> bool:
     """Whether this is a network of ours that is deleted for our readers."""
     pairs = annotations.from_object(item)
     return pairs.get(annotations.CLUSTER) == cluster and annotations.HIDDEN in pairs
+
+
+def is_foreign(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether others made this network, and not for another cluster."""
+    pairs = annotations.from_object(item)
+    is_ours = annotations.NETWORK in pairs or annotations.HIDDEN in pairs
+    return not is_ours and pairs.get(annotations.CLUSTER, cluster) == cluster
 
 
 def network_body(network: VirtualNetwork, cluster: str) -> dict[str, Any]:
@@ -157,6 +168,12 @@ def adopted_network(
         nad=nad,
         forwarding_mode=modes.get(mode or "", ForwardingMode.L2_L3),
     )
+
+
+def flat_ipam(item: Mapping[str, Any]) -> str | None:
+    """Returns the uuid of the IPAM from which a network has all its subnets; None if it has any of its own."""
+    links = item.get("network_ipam_refs") or []
+    return None if linked_subnets(links) or len(links) != 1 else str(links[0]["uuid"])
 
 
 def has_flat_subnets(links: Iterable[Mapping[str, Any]], ipams: Mapping[str, Mapping[str, Any]]) -> bool:

@@ -148,12 +148,29 @@ def _interface(item: Item, objects: UpstreamObjects, *, cluster: str, namespace:
         addresses=_addresses(where, objects.addresses.get(item["uuid"], ()), network),
         mtu=network.mtu or 1500,
         nad=None if is_first else _nad(label, network.fq_name, cluster=cluster, namespace=namespace),
+        config_name=None if is_first else label,  # by which its plugin finds the interface, too, if Multus calls it
         interface=pairs.get("interface"),
         vni=network.vni,
         ip_fabric_snat=network.ip_fabric_snat,
-        pod_network=PodNetwork.CLUSTER if network.fq_name == pod_network_name(cluster) else None,
+        pod_network=_kind(network.fq_name, cluster=cluster, is_flat=_is_flat(item, objects)),
         forwarding_mode=network.forwarding_mode,
     )
+
+
+def _kind(name: FqName, *, cluster: str, is_flat: bool) -> PodNetwork | None:
+    """Returns which pod network has this name: that of a NAD may have the name of an isolated namespace's, too."""
+    if name == pod_network_name(cluster):
+        return PodNetwork.CLUSTER
+    domain, project, network = name
+    is_named = (domain, network) == (machines.DOMAIN, f"{project}-pod-network") and project.startswith(f"{cluster}-")
+    return PodNetwork.NAMESPACE if is_flat and is_named else None
+
+
+def _is_flat(item: Item, objects: UpstreamObjects) -> bool:
+    """Whether the network of an interface has the subnets of a flat-subnet IPAM."""
+    (reference,) = item["virtual_network_refs"]
+    links = objects.networks[reference["uuid"]].get("network_ipam_refs") or []
+    return networks.has_flat_subnets(links, objects.ipams)
 
 
 def _network(item: Item, objects: UpstreamObjects, *, cluster: str) -> VirtualNetwork:
@@ -162,9 +179,9 @@ def _network(item: Item, objects: UpstreamObjects, *, cluster: str) -> VirtualNe
     if len(references) != 1 or not found:
         raise ValueError(f"interface {item['uuid']} is not in exactly one network")
     network = networks.adopted_network(found[0], nad=None, ipams=objects.ipams)
-    links = found[0].get("network_ipam_refs") or []
-    if network.fq_name != pod_network_name(cluster) and networks.has_flat_subnets(links, objects.ipams):
-        raise ValueError(f"network {network.name} is that of an isolated namespace")
+    if _is_flat(item, objects) and _kind(network.fq_name, cluster=cluster, is_flat=True) is None:
+        problem = "is a pod network in a project that is no namespace's, as with cluster_project"
+        raise ValueError(f"network {network.name} {problem}")
     return network
 
 

@@ -170,6 +170,85 @@ async def test_pods_come_and_go_in_networks_that_were_taken_over(
     assert await asyncio.to_thread(manager.stop) == 0
 
 
+async def test_a_pod_of_an_isolated_namespace_gets_an_address_that_nobody_has_in_the_pod_network(
+    site: Site,
+    server: FakeApiServer,
+    contrail: ContrailApi,
+    objects: ClusterObjects,
+    tmp_path: Path,
+    killed_in_the_end: ExitStack,
+) -> None:
+    """Its network has the gateway of the pod network, which kube-manager chose."""
+    objects.add_namespace("teal", **{"opencontrail.org/isolation": "true"})
+    manager = await lead(killed_in_the_end, tmp_path / "manager", server, contrail.url)
+    uid = objects.add_pod("alone", node=NODE, namespace="teal")
+    await asyncio.to_thread(
+        manager.wait_until,
+        lambda: {each["state"] for each in manager.items("pods")} == {"Ready"} and len(manager.items("pods")) == 2,
+        what="assigning the new pod",
+    )
+    (served,) = [each for each in manager.items("interfaces") if each["namespace"] == "teal"]
+    interfaces = contrail.database.of_kind(KINDS["virtual-machine-interface"]).values()
+    (isolated,) = [each.only("virtual-network") for each in interfaces if each.only("virtual-machine") == uid]
+    assert isolated != site.pod_network.uuid
+    records = contrail.database.of_kind(KINDS["instance-ip"]).values()
+    (address,) = [
+        each.properties["instance_ip_address"] for each in records if each.only("virtual-network") == isolated
+    ]
+    assert address in str(served)
+    holders = {each.only("virtual-network") for each in records if each.properties["instance_ip_address"] == address}
+    assert holders == {isolated, site.pod_network.uuid}
+    assert await asyncio.to_thread(manager.stop) == 0
+
+
+async def test_an_isolated_namespace_keeps_the_network_that_kube_manager_made(
+    site: Site,
+    server: FakeApiServer,
+    contrail: ContrailApi,
+    caller: Caller,
+    objects: ClusterObjects,
+    tmp_path: Path,
+    killed_in_the_end: ExitStack,
+) -> None:
+    objects.add_namespace("teal", **{"opencontrail.org/isolation": "true"})
+    uid = objects.add_pod("old", node=NODE, namespace="teal")
+    upstream = UpstreamKubeManager(caller)
+    isolated = await upstream.pod_network(POD_CIDR, namespace="teal")
+    await upstream.pod("old", [("default", isolated)], router=site.router, uid=uid, namespace="teal")
+    before = content(contrail)
+    first = await lead(killed_in_the_end, tmp_path / "first", server, contrail.url)
+    assert content(contrail) == before
+    objects.add_pod("new", node=NODE, namespace="teal")
+    await await_ready(first, 3)
+    assert isolated_pods(contrail, isolated) == 2
+    assert await asyncio.to_thread(first.stop) == 0
+    second = await lead(killed_in_the_end, tmp_path / "second", server, contrail.url)
+    await await_ready(second, 3)
+    assert await warnings_of(second) == []
+    assert await asyncio.to_thread(second.stop) == 0
+    assert " WARNING " not in second.log.read_text()
+
+
+async def await_ready(manager: ManagerProcess, number: int) -> None:
+    await asyncio.to_thread(
+        manager.wait_until,
+        lambda: [each["state"] for each in manager.items("pods")] == ["Ready"] * number,
+        what=f"{number} ready pods",
+    )
+
+
+def isolated_pods(contrail: ContrailApi, network: Made) -> int:
+    """Number of interfaces in a network, each of another pod and with an address of its own."""
+    interfaces = contrail.database.of_kind(KINDS["virtual-machine-interface"]).values()
+    found = [each for each in interfaces if each.only("virtual-network") == network.uuid]
+    records = contrail.database.of_kind(KINDS["instance-ip"]).values()
+    addresses = {
+        each.properties["instance_ip_address"] for each in records if each.only("virtual-network") == network.uuid
+    }
+    assert len(addresses) == len(found) == len({each.only("virtual-machine") for each in found})
+    return len(found)
+
+
 async def test_a_static_pod_ends_the_manager_and_changes_nothing(
     site: Site,
     server: FakeApiServer,

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from contrail_config.errors import ConflictError, StoreError
+from contrail_config.errors import AddressUnavailableError, ConflictError, StoreError
 from contrail_config.objects import PodNetwork, VirtualMachine, VirtualNetwork
+from contrail_config.store import AddressRequest
 from contrail_config.vnc.client import VncAccess, connect
 from contrail_config.vnc.store import VncStore
 from tests.contrail_config.vnc.store.conftest import OpenVnc
@@ -17,7 +18,7 @@ from tests.support.contrail_callers import Caller, Made
 from tests.support.fake_clock import FakeClock
 from tests.support.upstream_kube_manager import UpstreamKubeManager, UpstreamPod
 from tests.support.virtual_machines import NODE
-from tests.support.virtual_networks import allocate_one, make_network, start_pod
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 NAD = "net-a"
 CIDR, GATEWAY = "10.1.1.0/24", "10.1.1.254"
@@ -110,6 +111,7 @@ async def test_a_pod_is_in_the_networks_that_it_was_in(
     _, machine = await taken_over(open_vnc)
     assert [one.network_uuid for one in machine.interfaces] == [pod_network.uuid, network.uuid, network.uuid]
     assert [one.nad for one in machine.interfaces] == [None, f"default/{NAD}", f"default/{NAD}"]
+    assert [one.config_name for one in machine.interfaces] == [None, NAD, NAD]
     assert [one.interface for one in machine.interfaces] == [None, None, "left"]
     assert [one.pod_network for one in machine.interfaces] == [PodNetwork.CLUSTER, None, None]
     first, second = machine.interfaces[0].addresses[0], machine.interfaces[1].addresses[0]
@@ -188,13 +190,74 @@ async def test_a_pod_whose_interface_has_no_address_is_named(
         await open_vnc(take_over=True)
 
 
-async def test_a_pod_in_the_network_of_an_isolated_namespace_is_named(
-    open_vnc: OpenVnc, upstream: UpstreamKubeManager, router: Made
+async def test_a_pod_in_the_network_of_an_isolated_namespace_keeps_it(
+    open_vnc: OpenVnc, upstream: UpstreamKubeManager, router: Made, double: ContrailApi
 ) -> None:
     isolated = await upstream.pod_network(POD_CIDR, namespace="blue")
-    await upstream.pod("p4", [("default", isolated)], router=router, namespace="blue")
-    with pytest.raises(StoreError, match="k8s__blue__p4: network default-domain:k8s-blue:k8s-blue-pod-network is"):
+    await upstream.pod("p4", [("default", isolated)], router=router, namespace="blue", uid=UID)
+    before = content(double)
+    _, machine = await taken_over(open_vnc)
+    (interface,) = machine.interfaces
+    assert (interface.network_uuid, interface.pod_network) == (isolated.uuid, PodNetwork.NAMESPACE)
+    assert (interface.addresses[0].prefix_length, interface.addresses[0].gateway) == (24, POD_GATEWAY)
+    assert content(double) == before
+
+
+async def test_a_pod_in_the_network_of_another_isolated_namespace_keeps_it(
+    open_vnc: OpenVnc, upstream: UpstreamKubeManager, pod_network: Made, router: Made
+) -> None:
+    """A NAD names it, as in the example of the design."""
+    isolated = await upstream.pod_network(POD_CIDR, namespace="blue")
+    networks = [("default", pod_network), ("extns", isolated)]
+    await upstream.pod("p4", networks, router=router, namespace="red", uid=UID)
+    _, machine = await taken_over(open_vnc)
+    second = machine.interfaces[1]
+    assert (second.network_uuid, second.nad, second.pod_network) == (isolated.uuid, "red/extns", PodNetwork.NAMESPACE)
+
+
+async def test_a_pod_network_in_a_project_of_no_namespace_is_named(
+    open_vnc: OpenVnc, upstream: UpstreamKubeManager, pod_network: Made, router: Made, caller: Caller
+) -> None:
+    """As with `cluster_project` of kube-manager."""
+    project = await caller.create("project", fq_name=["default-domain", "admin"], parent_type="domain")
+    links = (await caller.read(pod_network))["network_ipam_refs"]
+    shared = [{"to": link["to"], "uuid": link["uuid"], "attr": {"ipam_subnets": []}} for link in links]
+    made = await caller.create(
+        "virtual-network",
+        fq_name=[*project.fq_name, "k8s-default-pod-network"],
+        parent_type="project",
+        network_ipam_refs=shared,
+        address_allocation_mode="flat-subnet-only",
+    )
+    await upstream.pod("p4", [("default", made)], router=router)
+    with pytest.raises(StoreError, match=r"k8s__default__p4: network default-domain:admin:.* as with cluster_project"):
         await open_vnc(take_over=True)
+
+
+async def test_networks_of_one_flat_subnet_ipam_never_give_an_address_twice(
+    open_vnc: OpenVnc, upstream: UpstreamKubeManager, pod: UpstreamPod, pod_network: Made, double: ContrailApi
+) -> None:
+    """The server gives each once, so a reservation beside it would be in the way."""
+    made = await upstream.pod_network(POD_CIDR, namespace="blue")
+    before = content(double)
+    store, machine = await taken_over(open_vnc)
+    pool = await store.put_network(wanted_pod_network())
+    wanted = make_network(made.fq_name[-1], subnets=pool.subnets, namespace="blue", fq_name=tuple(made.fq_name))
+    isolated = await store.put_network(wanted)
+    assert (isolated.uuid, isolated.namespace, content(double)) == (made.uuid, "blue", before)
+    owners = [new_owner() for _ in range(4)]
+    asked = [AddressRequest(isolated.uuid, 4, owner, reserved_in=wanted_pod_network().uuid) for owner in owners]
+    before_them = await allocate_one(store, pool)  # also tries the address of the DNS service
+    double.requests.clear()
+    given = [each.address for each in await store.allocate(asked)]
+    assert len(double.requests) == 4, "none was tried in vain"
+    old = [address.address for address in machine.interfaces[0].addresses]
+    after = [await allocate_one(store, pool) for _ in range(3)]
+    assert len({*given, *old, before_them, *after}) == 9
+    with pytest.raises(AddressUnavailableError):
+        await allocate_one(store, pool, address=given[0])
+    await store.release(owners, hold=0.0)
+    assert await allocate_one(store, pool, address=given[0]) == given[0]
 
 
 async def test_pods_of_other_clusters_are_left_alone(
@@ -300,6 +363,24 @@ async def test_new_pods_get_addresses_that_the_old_ones_do_not_have(
     started = await start_pod(store, networks, "new")
     linked = double.database.objects[started.interfaces[0].uuid].references["virtual-network"]
     assert list(linked) == [pod_network.uuid]
+
+
+async def test_pods_of_isolated_namespaces_have_addresses_that_nobody_has_in_the_pod_network(
+    open_vnc: OpenVnc, pod: UpstreamPod
+) -> None:
+    """The manager names the pod network by the uuid that it would have made it with."""
+    store, machine = await taken_over(open_vnc)
+    pool = await store.put_network(wanted_pod_network())
+    isolated = await store.put_network(make_network("k8s-blue-pod-network", subnets=pool.subnets, namespace="blue"))
+    old = {address.address for address in machine.interfaces[0].addresses}
+    owner, asked = new_owner(), wanted_pod_network().uuid
+    assert asked != pool.uuid
+    (given,) = await store.allocate([AddressRequest(isolated.uuid, 4, owner, reserved_in=asked)])
+    assert given.address not in old
+    with pytest.raises(AddressUnavailableError):
+        await allocate_one(store, pool, address=given.address)
+    await store.release([owner], hold=0.0)
+    assert await allocate_one(store, pool, address=given.address) == given.address
 
 
 async def test_an_owner_keeps_the_address_that_was_taken_over(

@@ -9,6 +9,7 @@ from contrail_config.vnc.follower import Intervals
 from tests.contrail_config.vnc.store.conftest import OpenVnc
 from tests.support.contrail_api.server import ContrailApi
 from tests.support.contrail_callers import unique
+from tests.support.recorded_reflector import eventually
 from tests.support.virtual_machines import make_virtual_machine
 
 
@@ -53,3 +54,54 @@ async def test_a_server_without_watch_is_polled(open_vnc: OpenVnc, double: Contr
         await writer.put_virtual_machine(machine)
         assert await anext(changes) == Change(ChangeType.ADDED, machine)
     assert not any("/watch" in request for request in double.requests)
+
+
+MALFORMED_EVENTS = [
+    'event: update\ndata: {"virtual-machine": {}}\n\n',
+    'event: update\ndata: {"virtual-machine": null}\n\n',
+    'event: init\ndata: {"virtual-machines": [{"virtual-machine": []}]}\n\n',
+]
+
+
+@pytest.mark.parametrize(
+    ("request_line", "answer"),
+    [("GET /", "{}"), ("GET /", "[]"), ("GET /", ""), *(("GET /watch", event) for event in MALFORMED_EVENTS)],
+    ids=["no key", "no object", "nothing", "event without uuid", "event without object", "list of other things"],
+)
+async def test_an_unexpected_answer_is_a_problem_until_the_server_answers_well(
+    open_vnc: OpenVnc, double: ContrailApi, request_line: str, answer: str
+) -> None:
+    reader, writer = await open_vnc(), await open_vnc()
+    machine = make_virtual_machine(unique("p"))
+    double.faults.reject(200, answer, matches=request_line, times=1000)
+    double.cut_watches()
+    await eventually(lambda: any("unexpected answer" in problem for problem in reader.problems()))
+    await writer.put_virtual_machine(machine)
+    double.faults.rejections.clear()
+    await eventually(lambda: not reader.problems())
+    assert await reader.virtual_machines() == [machine]
+
+
+async def test_an_unexpected_answer_to_a_comparison_does_not_end_comparisons(
+    open_vnc: OpenVnc, double: ContrailApi
+) -> None:
+    reader, writer = await open_vnc(intervals=Intervals(comparison=0.05)), await open_vnc()
+    machine = make_virtual_machine(unique("p"))
+    double.faults.reject(200, "{}", matches="POST /list-bulk-collection", times=2)
+    await eventually(lambda: not double.faults.rejections)
+    async with asyncio.timeout(20), reader.watch_virtual_machines() as changes:
+        assert (await anext(changes)).type is ChangeType.SYNCED
+        double.watch_settings.dropped = 1000
+        await writer.put_virtual_machine(machine)
+        assert await anext(changes) == Change(ChangeType.ADDED, machine)
+
+
+async def test_an_unexpected_answer_to_a_poll_is_a_problem_until_the_server_answers_well(
+    open_vnc: OpenVnc, double: ContrailApi
+) -> None:
+    double.has_watch = False
+    reader = await open_vnc(intervals=Intervals(poll=0.05))
+    double.faults.reject(200, '{"virtual-networks": null, "marker": null}', matches="list-bulk-collection", times=1000)
+    await eventually(lambda: any("unexpected answer" in problem for problem in reader.problems()))
+    double.faults.rejections.clear()
+    await eventually(lambda: not reader.problems())

@@ -7,16 +7,19 @@ import pytest
 
 from contrail_config.errors import StoreError
 from contrail_config.objects import interface_uuid
+from contrail_config.store import DEFAULT_HOLD
 from contrail_config.vnc.errors import VncForbiddenError
 from contrail_config.vnc.store import VncStore
 from tests.contrail_config.vnc.store.conftest import OpenVnc
 from tests.support.contrail_api.kinds import KINDS
 from tests.support.contrail_api.server import ContrailApi
 from tests.support.contrail_callers import Made
+from tests.support.fake_clock import FakeClock
 from tests.support.virtual_networks import make_network, start_pod
 
 UID = "0a000000-0000-4000-8000-000000000001"
 MOST_WRITES = 30
+HOLD = 60.0
 PODS = ("virtual-machine", "virtual-machine-interface", "instance-ip")
 
 
@@ -83,7 +86,7 @@ async def test_a_pod_whose_creation_is_cut_off_is_whole_after_the_next(
 
 @pytest.mark.parametrize("writes", range(MOST_WRITES))
 async def test_a_pod_whose_deletion_is_cut_off_leaves_nothing_after_the_next(
-    open_vnc: OpenVnc, double: ContrailApi, router: Made, writes: int
+    open_vnc: OpenVnc, double: ContrailApi, router: Made, clock: FakeClock, writes: int
 ) -> None:
     first = await open_vnc()
     network = await first.put_network(make_network())
@@ -92,7 +95,38 @@ async def test_a_pod_whose_deletion_is_cut_off_leaves_nothing_after_the_next(
     await cut_off(killed.delete_virtual_machine(UID, hold=0))
     store = await restarted(open_vnc)
     await store.delete_virtual_machine(UID, hold=0)
+    clock.advance(DEFAULT_HOLD)
+    await store._expire()
     assert counted(double) == dict.fromkeys(PODS, 0)
     assert linked(double, router) == []
     await store.delete_network(network.uuid)
     assert await store.networks() == []
+
+
+@pytest.mark.parametrize("writes", range(1, MOST_WRITES))
+async def test_addresses_of_a_deletion_that_is_cut_off_are_held_as_long_as_it_chose(
+    open_vnc: OpenVnc, router: Made, clock: FakeClock, writes: int
+) -> None:
+    first = await open_vnc()
+    network = await first.put_network(make_network())
+    await start_pod(first, [network] * 2, uid=UID)
+    chosen = clock() + HOLD
+    killed = await open_vnc(Kill(writes))
+    await cut_off(killed.delete_virtual_machine(UID, hold=HOLD))
+    clock.advance(HOLD / 2)
+    store = await restarted(open_vnc)
+    assert [each.held_until for each in store._cache.addresses] == [pytest.approx(chosen, abs=0.01)] * 2
+
+
+async def test_addresses_of_a_deletion_that_was_cut_off_long_ago_are_held_as_usual(
+    open_vnc: OpenVnc, router: Made, clock: FakeClock
+) -> None:
+    """The vrouter may have served the pod until the restart."""
+    first = await open_vnc()
+    network = await first.put_network(make_network())
+    await start_pod(first, [network], uid=UID)
+    killed = await open_vnc(Kill(1))
+    await cut_off(killed.delete_virtual_machine(UID, hold=HOLD))
+    clock.advance(100 * HOLD)
+    store = await restarted(open_vnc)
+    assert [each.held_until for each in store._cache.addresses] == [pytest.approx(clock() + DEFAULT_HOLD, abs=0.01)]
