@@ -51,6 +51,11 @@ class DemoNode:
             )
         _record_process(resources, self._process.pid)
 
+    @property
+    def pid(self) -> int:
+        """Process id of the node."""
+        return self._process.pid
+
     def wait_until_ready(self) -> None:
         """Waits until the node has loaded its manifests and serves them."""
         deadline = time.monotonic() + READY_TIMEOUT

@@ -16,13 +16,14 @@ def sandbox_table(sandboxes: Iterable[PodSandbox]) -> str:
     return format_table(_HEADER, [row for sandbox in sandboxes for row in _rows(sandbox)])
 
 
-def inspection_commands(resources: DemoResources, url: str, sandboxes: Sequence[PodSandbox]) -> str:
-    """Returns commands to inspect a run that was kept."""
+def inspection_commands(resources: DemoResources, url: str, page: str, sandboxes: Sequence[PodSandbox]) -> str:
+    """Returns the address of the web page of a run that was kept, and commands to inspect it."""
     pod = sandboxes[-1].pod
     command = f"ip netns exec {resources.node_namespace} .venv/bin/contrailctl --manager {url} --agent {url}"
     return "\n".join(
         [
-            "The node keeps running and the pods keep their interfaces. Inspect them with",
+            f"The node keeps running and the pods keep their interfaces. Its web page is {page}",
+            "Inspect them with",
             f"  {command} status",
             f"  {command} get interfaces",
             f"  {command} describe pod {pod.namespace}/{pod.name}",

@@ -11,6 +11,7 @@ from demo.container_runtime import ContainerRuntime
 from demo.kernel_state import raise_loopback
 from demo.node import DemoNode
 from demo.output import inspection_commands
+from demo.page_relay import listening_socket, start_relay
 from demo.pods import DemoPods, Show
 from demo.resources import DemoResources
 
@@ -21,7 +22,7 @@ def run_demo(resources: DemoResources, *, manifests: str, conflist: str, keep: b
     Raises DemoError, CniRuntimeError or ContrailctlError if it cannot continue; everything was removed then.
     """
     network = load_file(conflist)
-    with contextlib.ExitStack() as undo:
+    with contextlib.ExitStack() as undo, listening_socket() as outside:
         undo.callback(_uninterrupted, resources.remove)
         resources.create()
         _write_plugin_settings(resources)
@@ -37,7 +38,8 @@ def run_demo(resources: DemoResources, *, manifests: str, conflist: str, keep: b
             findings = pods.bring_up()
             if keep:
                 undo.pop_all()
-                show(f"\n{inspection_commands(resources, node.endpoint.url, pods.sandboxes)}\n")
+                page = start_relay(outside, node.endpoint.url, node=node.pid, resources=resources)
+                show(f"\n{inspection_commands(resources, node.endpoint.url, page, pods.sandboxes)}\n")
                 return findings
             findings += pods.tear_down(resources)
             findings += _stop(node)

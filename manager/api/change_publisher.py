@@ -17,12 +17,15 @@ from contrail_config.objects import Event, FqName, VirtualMachine, VirtualNetwor
 from manager.api.change_log import ChangeLog
 from manager.api.types import (
     NetworkView,
+    NodeView,
+    PodNetworks,
     PodView,
     WatchedKind,
     WatchMessage,
     WatchMessageType,
     network_key,
 )
+from manager.api.views import network_view, pod_networks
 from manager.controller.pod_record import Assignment, PodRecord
 
 COLLECTING = 0.25
@@ -57,11 +60,14 @@ class ChangePublisher:
         """Publishes the pod of the record, with its virtual machine if it has one."""
         if self._log.is_recording and record.pod is not None:
             self._publish_pod(WatchMessageType.APPLIED, self._view(record, vm))
+            networks = () if vm is None else tuple(interface.network_uuid for interface in vm.interfaces)
+            self._publish_pod_networks(WatchMessageType.APPLIED, pod_networks(record, networks))
 
     def pod_gone(self, record: PodRecord) -> None:
         """Publishes that the pod, which the record still has, does not exist any more."""
         if self._log.is_recording and record.pod is not None:
             self._publish_pod(WatchMessageType.DELETED, self._view(record, None))
+            self._publish_pod_networks(WatchMessageType.DELETED, pod_networks(record, ()))
 
     def assignment_changed(self, before: Assignment | None, after: Assignment | None) -> None:
         """Counts the interfaces that a pod had and has."""
@@ -119,6 +125,11 @@ class ChangePublisher:
         key = (WatchedKind.PODS, view.namespace, view.name)
         self._log.publish(key, WatchedKind.PODS, namespace=view.namespace, name=view.name, message=message)
 
+    def _publish_pod_networks(self, kind: WatchMessageType, view: PodNetworks) -> None:
+        message = encoded(kind, WatchedKind.POD_NETWORKS, view)
+        key = (WatchedKind.POD_NETWORKS, view.namespace, view.name)
+        self._log.publish(key, WatchedKind.POD_NETWORKS, namespace=view.namespace, name=view.name, message=message)
+
     def _publish_networks(self) -> None:
         self._collecting = None
         changed, self._changed = self._changed, set()
@@ -133,7 +144,7 @@ class ChangePublisher:
                 self._publish_network(WatchMessageType.APPLIED, network)
 
     def _publish_network(self, kind: WatchMessageType, network: VirtualNetwork) -> None:
-        view = NetworkView(network, self._interfaces[network.uuid])
+        view = network_view(network, self._interfaces[network.uuid])
         namespace, name = network_key(view)
         key = (WatchedKind.NETWORKS, network.uuid)
         message = encoded(kind, WatchedKind.NETWORKS, view)
@@ -145,7 +156,9 @@ def count_interfaces(records: Iterable[PodRecord]) -> Counter[str]:
     return Counter(uuid for record in records for uuid in _networks(record.assignment))
 
 
-def encoded(kind: WatchMessageType, watched: WatchedKind, item: NetworkView | PodView | Event) -> bytes:
+def encoded(
+    kind: WatchMessageType, watched: WatchedKind, item: NetworkView | NodeView | PodNetworks | PodView | Event
+) -> bytes:
     """Returns the message as JSON."""
     return msgspec.json.encode(WatchMessage(kind, watched, msgspec.Raw(msgspec.json.encode(item))))
 

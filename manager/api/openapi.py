@@ -10,8 +10,13 @@ import msgspec
 from contrail_config.objects import Event
 from manager.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from manager.api.types import (
+    DEFAULT_KINDS,
+    AddressView,
     InterfaceView,
     NetworkView,
+    NodeView,
+    PodNetworks,
+    PodTrace,
     PodView,
     Summary,
     WatchedKind,
@@ -21,14 +26,23 @@ from manager.api.types import (
 
 Json = dict[str, Any]
 
+TRACE_PATH = "/v1/pods/{namespace}/{name}/trace"
+
+NO_CLUSTER = "NoCluster"
+"""`reason` of a manager that knows no time lines, in contrast to one that does not find the pod."""
+
 _TEXT: Json = {"type": "string"}
 _ERROR: Json = {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]}
+_NO_TRACE: Json = {**_ERROR, "properties": {"error": _TEXT, "reason": {"enum": [NO_CLUSTER]}}}
 
 _LISTS: dict[str, tuple[str, Any]] = {
     "networks": ("Networks, found by namespace and name of their NAD.", NetworkView),
     "pods": ("Pods and their states.", PodView),
     "interfaces": ("Interfaces, by pod and index; `name` is that of the pod.", InterfaceView),
     "events": ("Events; `namespace` and `name` are those of their object.", Event),
+    "pod-networks": ("Pods with node, state and networks, without their interfaces.", PodNetworks),
+    "addresses": ("Addresses that are not free; networks are found as in their list.", AddressView),
+    "nodes": ("Nodes and the latest reports of their agents; they have no namespace.", NodeView),
 }
 
 _Parameter = tuple[str, str, Json]
@@ -49,6 +63,10 @@ _WATCH_SUMMARY = (
     "Changes as server-sent events. Each event's data is a WatchMessage; `object` is an item of the list of `kind`. "
     "The stream begins with RESET, the state as APPLIED, and SYNCED. It ends with CLOSED, or breaks."
 )
+_TRACE_SUMMARY = (
+    "The start of a pod in a cluster as a time line. A step without `ended` lasts. Times that are not `exact` "
+    "are cut to seconds, each from the clock of the machine that wrote it."
+)
 _LAST_EVENT_ID = (
     "The last id that was received: only changes since then follow, or, if those are not known, the whole state."
 )
@@ -56,12 +74,13 @@ _LAST_EVENT_ID = (
 
 def openapi_document() -> bytes:
     """Returns the document as JSON."""
-    types = [Summary, *(view for _, view in _LISTS.values())]
+    types = [Summary, PodTrace, *(view for _, view in _LISTS.values())]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, schemas, strict=True))
     paths = {"/v1/summary": _operation("Numbers of objects.", schema_of[Summary])}
     for kind, (summary, view) in _LISTS.items():
         paths[f"/v1/{kind}"] = _operation(summary, _page(schema_of[view]), [*_FILTER, *_PAGING])
+    paths[TRACE_PATH] = _trace(schema_of[PodTrace])
     paths["/v1/watch"] = _watch()
     components[WatchMessage.__name__] = _message([schema_of[_LISTS[kind][1]] for kind in WatchedKind])
     return msgspec.json.encode(
@@ -87,6 +106,8 @@ def _operation(
     ]
     errors = {
         "400": "The request is invalid; the message names the parameter.",
+        "401": "The manager requires a token: `Authorization: Bearer TOKEN`.",
+        "421": "The host name of the request is not one by which the API is reached.",
         "503": "A standby, too many connections or watches, or the store is not available; retry later.",
     }
     responses = {
@@ -97,8 +118,21 @@ def _operation(
     return {"get": {"summary": summary, "parameters": parameters, "responses": responses}}
 
 
+def _trace(schema: Json) -> Json:
+    described = _operation(_TRACE_SUMMARY, schema)
+    described["get"]["parameters"] = [
+        {"name": name, "in": "path", "required": True, "schema": _TEXT} for name in ("namespace", "name")
+    ]
+    missing = f"The pod does not exist, or, with the reason {NO_CLUSTER}, the manager does not run in a cluster."
+    described["get"]["responses"]["404"] = {
+        "description": missing,
+        "content": {"application/json": {"schema": _NO_TRACE}},
+    }
+    return described
+
+
 def _watch() -> Json:
-    kinds: Json = {"type": "string", "default": ",".join(WatchedKind), "examples": [WatchedKind.PODS.value]}
+    kinds: Json = {"type": "string", "default": ",".join(DEFAULT_KINDS), "examples": [WatchedKind.PODS.value]}
     query = [("kind", "Kinds, separated by commas.", kinds), *_FILTER]
     described = _operation(_WATCH_SUMMARY, _TEXT, query, media_type="text/event-stream")
     header = {"name": "Last-Event-ID", "in": "header", "description": _LAST_EVENT_ID, "schema": _TEXT}

@@ -9,20 +9,27 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from contrail_config.default_routes import default_routes
 from contrail_config.errors import NotFoundError
-from contrail_config.objects import Event, VirtualMachine
+from contrail_config.kubernetes.kinds import NodeReport
+from contrail_config.objects import Event, VirtualMachine, VirtualNetwork
 from contrail_config.store import EventLog, Store
 from manager.api.change_publisher import count_interfaces
+from manager.api.network_addresses import NetworkAddresses
 from manager.api.paging import Key, Page, PageRequest, page_token, take_page
 from manager.api.types import (
+    AddressView,
     InterfaceView,
     NetworkView,
+    NodeView,
+    PodNetworks,
     PodState,
     PodView,
     Summary,
     interface_views,
     network_key,
 )
+from manager.api.views import network_view, networks_of, pod_networks
 from manager.configuration import MetaPluginSettings
 from manager.controller.pod_record import PodRecord
 from manager.mapping.interface_names import sandbox_names
@@ -46,7 +53,6 @@ class ItemFilter(msgspec.Struct, frozen=True):
 
 _Keyed = tuple[str, PodRecord]
 
-
 _READS = 32
 """Virtual machines that are read at the same time."""
 
@@ -54,7 +60,7 @@ _FIRST = PageRequest()
 
 
 class ManagerQueries:
-    """Returns pages of objects sorted by name; `records` are the pods by `namespace/name`."""
+    """Returns pages of objects sorted by name; `records` are the pods by `namespace/name`, `reports` by node."""
 
     def __init__(
         self,
@@ -63,11 +69,14 @@ class ManagerQueries:
         event_log: EventLog,
         *,
         meta_plugin: MetaPluginSettings,
+        reports: Mapping[str, NodeReport],
     ) -> None:
         self._records = records
         self._store = store
         self._event_log = event_log
         self._meta_plugin = meta_plugin
+        self._reports = reports
+        self._addresses = NetworkAddresses(store, records)
 
     async def summary(self) -> Summary:
         """Returns the numbers of objects. Reads no virtual machine and no event, however many there are."""
@@ -85,12 +94,8 @@ class ManagerQueries:
         A network without a NAD has its own name and no namespace.
         """
         interfaces = count_interfaces(self._records.values())
-        views = []
-        for network in await self._store.networks():
-            view = NetworkView(network, interfaces[network.uuid])
-            namespace, name = network_key(view)
-            if item_filter.matches(namespace=namespace, name=name):
-                views.append(view)
+        networks = [network for network in await self._store.networks() if _matches(item_filter, network)]
+        views = [network_view(network, interfaces[network.uuid]) for network in networks]
         return take_page(views, _network_key, page)
 
     async def pods(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[PodView]:
@@ -102,6 +107,23 @@ class ManagerQueries:
             self.pod_view(record, virtual_machines.get(record.pod.uid)) for record in records if record.pod is not None
         ]
         return Page(tuple(views), found.next_page)
+
+    async def pod_networks(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[PodNetworks]:
+        """Returns the same pods with their networks only. Reads no virtual machine."""
+        found = take_page(self._matching(item_filter), _pod_key, page)
+        views = [pod_networks(record, networks_of(record)) for _, record in found.items if record.pod is not None]
+        return Page(tuple(views), found.next_page)
+
+    async def addresses(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[AddressView]:
+        """Returns the addresses that are not free, by network, family and number; networks are filtered as such."""
+        networks = [network for network in await self._store.networks() if _matches(item_filter, network)]
+        return await self._addresses.page([network.uuid for network in networks], page)
+
+    async def nodes(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[NodeView]:
+        """Returns the nodes that have reported; they have no namespace."""
+        views = (NodeView(node, report) for node, report in self._reports.items())
+        found = (view for view in views if item_filter.matches(namespace="", name=view.name))
+        return take_page(found, _node_key, page)
 
     async def interfaces(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[InterfaceView]:
         """Returns interfaces by pod and index. A page has whole pods, at least one, and else at most `limit` items."""
@@ -147,6 +169,7 @@ class ManagerQueries:
             message=record.outcome.message or None,
             machine=machine,
             names=self._names(machine) if machine else (),
+            default_routes=tuple(default_routes(machine.interfaces)) if machine else (),
         )
 
     def _names(self, virtual_machine: VirtualMachine) -> tuple[str, ...]:
@@ -165,6 +188,15 @@ class ManagerQueries:
 
         uuids = [record.assignment.uuid for record in records if record.assignment is not None]
         return [vm for vm in await asyncio.gather(*map(read, uuids)) if vm is not None]
+
+
+def _matches(item_filter: ItemFilter, network: VirtualNetwork) -> bool:
+    namespace, name = network_key(NetworkView(network, 0))
+    return item_filter.matches(namespace=namespace, name=name)
+
+
+def _node_key(view: NodeView) -> Key:
+    return (view.name,)
 
 
 def _pod_key(item: _Keyed) -> Key:

@@ -1,8 +1,9 @@
-"""Routes of the API: `/v1/summary`, the lists `/v1/networks`, `/v1/pods`, `/v1/interfaces`, `/v1/events`, `/v1/watch`.
+"""Routes of the API: `/v1/summary`, the lists, such as `/v1/pods`, and `/v1/watch`.
 
 A list is `{"items": [...]}`. `?namespace=` and `?name=` filter items. `?limit=` is the length of a page; one that is
 not the last has a token as `continue`, with which the next one is requested. Any other key is an error: ignoring a
-mistyped key would return all items. `/v1/watch` is described in `manager.api.watch`, `/v1/openapi.json` all of them.
+mistyped key would return all items. `/v1/pods/{namespace}/{name}/trace` is one object. `/v1/watch` is described in
+`manager.api.watch`, `/v1/openapi.json` describes all of them.
 
 Errors are HTTP errors; `contrail_service.pages.errors_as_json` writes them.
 """
@@ -16,13 +17,14 @@ from aiohttp import web
 from contrail_config.errors import StoreError
 from contrail_service.pages import Handler, json_response
 from manager.api.change_log import ChangeLog
-from manager.api.openapi import openapi_document
+from manager.api.openapi import NO_CLUSTER, TRACE_PATH, openapi_document
 from manager.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest, read_token
 from manager.api.queries import ItemFilter, ManagerQueries
-from manager.api.types import WatchedKind
+from manager.api.types import DEFAULT_KINDS, PodTrace, WatchedKind
 from manager.api.watch import Watches, WatchRequest
 
 Query = Callable[[ItemFilter, PageRequest], Awaitable[Page[Any]]]
+TraceQuery = Callable[[str, str], Awaitable[PodTrace | None]]
 
 _KEYS = ("namespace", "name", "limit", "continue")
 _WATCH_KEYS = ("kind", "namespace", "name")
@@ -33,22 +35,32 @@ def _always_ready() -> str:
 
 
 def api_routes(
-    queries: ManagerQueries, change_log: ChangeLog, *, unavailable: Callable[[], str] = _always_ready
+    queries: ManagerQueries,
+    change_log: ChangeLog,
+    *,
+    unavailable: Callable[[], str] = _always_ready,
+    trace: TraceQuery | None = None,
 ) -> list[web.RouteDef]:
     """Returns the routes for the caller's application.
 
-    `unavailable` returns why requests cannot be served now, which is answered with status 503; empty if they can.
+    `trace` returns the time line of a pod by namespace and name, None if there is no such pod; it is missing outside of
+    a cluster. `unavailable` returns why requests cannot be served now, which is answered with status 503; empty if they
+    can.
     """
     queries_by_path: dict[str, Query] = {
         "/v1/networks": queries.networks,
         "/v1/pods": queries.pods,
         "/v1/interfaces": queries.interfaces,
         "/v1/events": queries.events,
+        "/v1/pod-networks": queries.pod_networks,
+        "/v1/addresses": queries.addresses,
+        "/v1/nodes": queries.nodes,
     }
     lists = [web.get(path, _list_handler(query, unavailable)) for path, query in queries_by_path.items()]
     watch = web.get("/v1/watch", _watch_handler(Watches(queries, change_log), unavailable), allow_head=False)
     document = web.get("/v1/openapi.json", _document_handler(openapi_document()))
-    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists, watch, document]
+    traced = web.get(TRACE_PATH, _trace_handler(trace, unavailable))
+    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists, traced, watch, document]
 
 
 def _document_handler(document: bytes) -> Handler:
@@ -74,6 +86,25 @@ def _list_handler(query: Query, unavailable: Callable[[], str]) -> Handler:
     return handle
 
 
+def _trace_handler(trace: TraceQuery | None, unavailable: Callable[[], str]) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        _item_filter(request, keys=())
+        if trace is None:
+            content = {"error": "time lines of pods exist in a cluster only", "reason": NO_CLUSTER}
+            return json_response(content, status=404)
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+
+        async def found() -> PodTrace:
+            traced = await trace(namespace, name)
+            if traced is None:
+                raise web.HTTPNotFound(text=f"pod {namespace[:253]}/{name[:253]}: not found")
+            return traced
+
+        return await _answer(found, unavailable)
+
+    return handle
+
+
 def _watch_handler(watches: Watches, unavailable: Callable[[], str]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         watch = _watch_request(request)
@@ -95,7 +126,7 @@ async def _answer(query: Callable[[], Awaitable[Any]], unavailable: Callable[[],
 
 def _watch_request(request: web.Request) -> WatchRequest:
     item_filter = _item_filter(request, keys=_WATCH_KEYS)
-    text = request.query.get("kind", ",".join(WatchedKind))
+    text = request.query.get("kind", ",".join(DEFAULT_KINDS))
     try:
         kinds = tuple(dict.fromkeys(WatchedKind(kind) for kind in text.split(",")))
     except ValueError as error:
@@ -106,7 +137,7 @@ def _watch_request(request: web.Request) -> WatchRequest:
 def _item_filter(request: web.Request, *, keys: Sequence[str] = _KEYS) -> ItemFilter:
     for key in request.query:
         if key not in keys:
-            raise web.HTTPBadRequest(text=f"unknown query key {key!r}: use {', '.join(keys)}")
+            raise web.HTTPBadRequest(text=f"unknown query key {key!r}: use {', '.join(keys) or 'none'}")
         if len(request.query.getall(key)) > 1:
             raise web.HTTPBadRequest(text=f"duplicate query key {key!r}")
     return ItemFilter(namespace=request.query.get("namespace"), name=request.query.get("name"))

@@ -1,7 +1,8 @@
 """Response types of the manager's read-only API.
 
 Served as `{"items": [...]}` by `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events` (the items of the last are
-`contrail_config.objects.Event`); `?namespace=` and `?name=` filter items. `/v1/watch` sends `WatchMessage`.
+`contrail_config.objects.Event`), `/v1/pod-networks`, `/v1/addresses` and `/v1/nodes`; `?namespace=` and `?name=` filter
+items. `/v1/watch` sends `WatchMessage`.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,8 @@ from enum import StrEnum
 
 import msgspec
 
+from contrail_config.default_routes import DefaultRoute
+from contrail_config.kubernetes.kinds import NodeReport
 from contrail_config.objects import (
     ConfigObject,
     VirtualMachine,
@@ -16,6 +19,7 @@ from contrail_config.objects import (
     VirtualNetwork,
     interface_name,
 )
+from contrail_config.pod_timeline import Step
 
 
 class PodState(StrEnum):
@@ -37,14 +41,23 @@ class Summary(ConfigObject, frozen=True):
 
 
 class NetworkView(ConfigObject, frozen=True):
-    """A network and the number of its interfaces."""
+    """A network and the number of its interfaces.
+
+    `ipv4_capacity` and `ipv6_capacity` are the numbers of addresses that interfaces can have, at most 2^53; 0 without a
+    subnet of the family.
+    """
 
     network: VirtualNetwork
     interfaces: int
+    ipv4_capacity: int = 0
+    ipv6_capacity: int = 0
 
 
 class PodView(ConfigObject, frozen=True):
-    """A pod; `reason` and `message` say why it is not ready. `names` are those of its interfaces in the sandbox."""
+    """A pod; `reason` and `message` say why it is not ready. `names` are those of its interfaces in the sandbox.
+
+    `default_routes`: at most one per family, with the index of the interface that carries it.
+    """
 
     namespace: str
     name: str
@@ -55,6 +68,62 @@ class PodView(ConfigObject, frozen=True):
     message: str | None = None
     machine: VirtualMachine | None = None
     names: tuple[str, ...] = ()
+    default_routes: tuple[DefaultRoute, ...] = ()
+
+
+class PodNetworks(ConfigObject, frozen=True):
+    """A pod with the uuids of the networks of its interfaces, in their order: what shows thousands of pods at once."""
+
+    namespace: str
+    name: str
+    node: str
+    state: PodState
+    reason: str | None = None
+    message: str | None = None
+    networks: tuple[str, ...] = ()
+
+
+class AddressState(StrEnum):
+    """Whether an interface has the address, or had it and it is not allocated again yet."""
+
+    USED = "Used"
+    HELD = "Held"
+
+
+class AddressView(ConfigObject, frozen=True):
+    """An address of a network that is not free. `namespace` and `pod` are those of its interface, if the pod is known.
+
+    `until`: when the hold of a held address ends, in seconds since the epoch.
+    """
+
+    network_uuid: str
+    address: str
+    state: AddressState
+    namespace: str | None = None
+    pod: str | None = None
+    until: float | None = None
+
+
+class NodeView(ConfigObject, frozen=True):
+    """A node and the latest report of its agent."""
+
+    name: str
+    report: NodeReport
+
+
+class PodTrace(ConfigObject, frozen=True):
+    """The start of a pod: its steps by their beginnings, without those of ADD, which the node's daemon knows.
+
+    `longest` is one of the steps.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    phase: str
+    steps: tuple[Step, ...]
+    longest: Step | None = None
 
 
 class InterfaceView(ConfigObject, frozen=True):
@@ -75,6 +144,12 @@ class WatchedKind(StrEnum):
     NETWORKS = "networks"
     PODS = "pods"
     EVENTS = "events"
+    POD_NETWORKS = "pod-networks"
+    NODES = "nodes"
+
+
+DEFAULT_KINDS = (WatchedKind.NETWORKS, WatchedKind.PODS, WatchedKind.EVENTS)
+"""What is watched without `kind`."""
 
 
 class WatchMessageType(StrEnum):

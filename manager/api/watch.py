@@ -1,4 +1,4 @@
-"""`GET /v1/watch`: server-sent events that tell of changes of networks, pods and events.
+"""`GET /v1/watch`: server-sent events that tell of changes of networks, pods, events and nodes.
 
 The stream begins with the whole state: RESET, each object as APPLIED, SYNCED. Then it has changes. They are
 level-triggered: a message holds the latest state of its object, and several changes in short succession may be one
@@ -23,7 +23,7 @@ from aiohttp import web
 from contrail_config.errors import StoreError
 from manager.api.change_log import ChangeLog, LogClosedError, LogEntry, TooManyWatchesError
 from manager.api.change_publisher import encoded
-from manager.api.paging import Page, PageRequest, read_token
+from manager.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest, read_token
 from manager.api.queries import ItemFilter, ManagerQueries
 from manager.api.types import WatchedKind, WatchMessage, WatchMessageType
 
@@ -37,6 +37,7 @@ MAX_READS = 4
 """Pages of the initial state that are read at the same time, for all watches."""
 
 _APPLIED = WatchMessageType.APPLIED
+_PAGE_LIMITS = {WatchedKind.POD_NETWORKS: MAX_LIMIT}  # small items, for which finding a page takes most of the time
 _ITEMS_PER_WRITE = 50  # of the state: what is buffered for a client stays small
 _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
 _RETRY = b"retry: 1000\n\n"  # milliseconds until a browser connects again
@@ -80,6 +81,8 @@ class Watches:
             WatchedKind.NETWORKS: queries.networks,
             WatchedKind.PODS: queries.pods,
             WatchedKind.EVENTS: queries.events,
+            WatchedKind.POD_NETWORKS: queries.pod_networks,
+            WatchedKind.NODES: queries.nodes,
         }
         self._reads = asyncio.Semaphore(MAX_READS)
 
@@ -100,7 +103,9 @@ class Watches:
         after = None
         while True:
             async with self._reads:  # not while the page is sent, which takes as long as the client likes
-                page = await self._queries[kind](item_filter, PageRequest(after=after))
+                page = await self._queries[kind](
+                    item_filter, PageRequest(limit=_PAGE_LIMITS.get(kind, DEFAULT_LIMIT), after=after)
+                )
             yield page
             if page.next_page is None:
                 return

@@ -4,8 +4,11 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,6 +71,37 @@ def test_all_checks_pass_for_the_examples(demo: Demo, resources: DemoResources) 
     assert re.search(r"^ +six +shop/green +fd00:20::", out, re.MULTILINE)
     assert re.search(r"^ +front +shop/blue +10\.10\.0\.100/24, fd00:10::100/64", out, re.MULTILINE)
     assert is_clean(resources)
+
+
+def test_a_kept_run_prints_the_address_of_its_web_page_and_ends_it_with_the_node(
+    demo: Demo, resources: DemoResources
+) -> None:
+    status, out, err = finish(demo("--keep"))
+    assert (status, err) == (0, ""), out
+    found = re.search(r"Its web page is (http://127\.0\.0\.1:\d+/)$", out, re.MULTILINE)
+    assert found
+    with urllib.request.urlopen(found[1], timeout=10) as page:
+        assert b"contrail-multinet" in page.read()
+    with urllib.request.urlopen(f"{found[1]}v1/summary", timeout=10) as summary:
+        assert json.load(summary)["pods"]["Ready"] == 8
+    with urllib.request.urlopen(f"{found[1]}v1/watch", timeout=10) as stream:
+        assert stream.readline() == b"retry: 1000\n"
+        assert finish(demo("--stop"))[0] == 0
+        stream.read()  # it ends
+    wait_until_refused(int(found[1].rstrip("/").rpartition(":")[2]))
+    assert is_clean(resources)
+
+
+def wait_until_refused(port: int) -> None:
+    """Returns once nothing listens on the port: the relay learns of the node's end a moment later than the demo."""
+    deadline = time.monotonic() + 10
+    while listens(port):
+        assert time.monotonic() < deadline
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_kept_run_can_be_inspected_and_is_removed_by_the_next_run(demo: Demo, resources: DemoResources) -> None:

@@ -152,6 +152,23 @@ async def test_an_invalid_request_is_rejected(client: Client, path: str, status:
     assert await response.json() == {"error": error}
 
 
+async def test_a_time_line_outside_of_a_cluster_and_that_of_a_missing_pod_are_told_apart(
+    client: Client, running: RunningManager, aiohttp_client: AiohttpClient
+) -> None:
+    path = "/v1/pods/blue/none/trace"
+    outside = await client.get(path)
+    error = "time lines of pods exist in a cluster only"
+    assert (outside.status, await outside.json()) == (404, {"error": error, "reason": "NoCluster"})
+
+    async def find_none(_namespace: str, _name: str) -> None:
+        return None
+
+    application = web.Application(middlewares=[errors_as_json])
+    application.add_routes(api_routes(running.manager.queries, running.manager.change_log, trace=find_none))
+    inside = await (await aiohttp_client(application)).get(path)
+    assert (inside.status, await inside.json()) == (404, {"error": "pod blue/none: not found"})
+
+
 async def test_the_api_is_read_only(client: Client) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         response = await client.request(method, "/v1/pods")

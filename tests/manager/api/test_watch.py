@@ -18,7 +18,7 @@ from manager.api import change_publisher
 from manager.api.change_log import MAX_WATCHES
 from manager.api.queries import ItemFilter, ManagerQueries
 from manager.api.routes import api_routes
-from manager.api.types import WatchedKind
+from manager.api.types import DEFAULT_KINDS, WatchedKind
 from manager.api.watch import Watches, WatchRequest
 from tests.support.pods import make_nad, make_pod
 from tests.support.recorded_reflector import eventually
@@ -85,7 +85,7 @@ async def test_a_watch_begins_with_the_state_that_the_lists_have(address: Addres
         state = await client.state()
     assert client.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert client.headers["cache-control"] == "no-store"
-    for kind in WatchedKind:
+    for kind in DEFAULT_KINDS:
         assert [each["object"] for each in state if each["kind"] == kind] == await listed(address, kind)
     assert [each["kind"] for each in state] == [*(3 * ["networks"]), *(2 * ["pods"]), *(4 * ["events"])]
 
@@ -173,7 +173,7 @@ async def test_what_a_watch_was_sent_equals_the_lists_after_many_changes(
                 if message["type"] == "APPLIED":
                     known[key] = message["object"]
 
-    async with watching(address) as client:
+    async with watching(address, f"?kind={','.join(WatchedKind)}") as client:
         following = asyncio.create_task(follow(client))
         nads = [make_nad(f"net-{number}", cidr=f"10.{100 + number}.0.0/24") for number in range(5)]
         pods = [make_pod(f"pod-{number}", networks=f"net-{number % 5},net-a") for number in range(40)]
@@ -193,8 +193,10 @@ def key_of(message: Message) -> tuple[str, ...]:
     item = message["object"]
     if message["kind"] == "networks":
         return ("networks", item["network"]["uuid"])
-    if message["kind"] == "pods":
-        return ("pods", item["namespace"], item["name"])
+    if message["kind"] in ("pods", "pod-networks"):
+        return (message["kind"], item["namespace"], item["name"])
+    if message["kind"] == "nodes":
+        return ("nodes", item["name"])
     return ("events", *(item[key] for key in ("kind", "namespace", "name", "uid", "type", "reason", "message")))
 
 
@@ -342,7 +344,7 @@ class TestCost:
                 monkeypatch.delattr(type(running.store), method)
             await running.apply(make_pod("more", networks="net-a"))
             found = [await client.message() for _ in range(4)]
-            while {each["kind"] for each in found} != set(WatchedKind):
+            while {each["kind"] for each in found} != set(DEFAULT_KINDS):
                 found.append(await client.message())
 
 

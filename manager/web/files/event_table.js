@@ -1,0 +1,10 @@
+// Events as a table, the newest first.
+
+import { table, time } from "./widgets.js";
+import { eventSubject } from "./event_subject.js";
+
+export function eventTable(events, route = null) {
+  const newestFirst = [...events].sort((one, other) => other.lastSeen - one.lastSeen);
+  const rows = newestFirst.map((event) => [time(event.lastSeen), event.type, event.reason, eventSubject(event), event.count, event.message]);
+  return table("events", ["Last seen", "Type", "Reason", "Object", "Count", "Message"], rows, route);
+}

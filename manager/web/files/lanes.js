@@ -1,0 +1,104 @@
+// The picture of the topology: a lane for each network, a column for each pod or group, and a dot where it is attached.
+
+import { h } from "./dom.js";
+import { link } from "./route.js";
+import { compare, networkLabel, networkName } from "./cluster.js";
+import { networkAddress } from "./widgets.js";
+
+const LANE = 26;
+const COLUMN = 30;
+const LABEL = 190;
+const HEAD = 130;
+const LETTERS = 24;
+
+/** Returns the picture of groups; `cluster` knows the names of networks. */
+export function lanes(cluster, groups, route) {
+  const networks = orderedNetworks(cluster, groups);
+  const laneOf = new Map(networks.map(({ uuid }, index) => [uuid, index]));
+  const width = LABEL + groups.length * COLUMN + 20;
+  const height = HEAD + networks.length * LANE + 10;
+  return h(
+    "div",
+    { class: "scroll", role: "region", tabindex: "0", "aria-label": "Picture of networks and pods" },
+    h(
+      "svg",
+      { class: "lanes", width, height, viewBox: `0 0 ${width} ${height}` },
+      networks.map((network, index) => lane(network, y(index), width)),
+      nodeBands(groups, height),
+      groups.map((group, index) => column(group, LABEL + index * COLUMN + COLUMN / 2, laneOf, route)),
+    ),
+  );
+}
+
+function orderedNetworks(cluster, groups) {
+  const uuids = new Set(groups.flatMap((group) => group.networks));
+  return [...uuids]
+    .map((uuid) => ({ uuid, view: cluster.network(uuid) }))
+    .sort((one, other) => compare(Boolean(one.view?.network.nad), Boolean(other.view?.network.nad)) || compare(labelOf(one), labelOf(other)));
+}
+
+function labelOf({ uuid, view }) {
+  return view ? networkLabel(view) : uuid;
+}
+
+function y(index) {
+  return HEAD + index * LANE + LANE / 2;
+}
+
+function lane(network, height, width) {
+  const { namespace, name } = network.view ? networkName(network.view) : { namespace: "", name: network.uuid };
+  return h(
+    "g",
+    { class: "lane" },
+    h("line", { x1: LABEL - 6, x2: width, y1: height, y2: height }),
+    h("a", { href: networkAddress(namespace, name) }, h("text", { x: LABEL - 12, y: height + 4, "text-anchor": "end" }, cut(labelOf(network)), h("title", null, labelOf(network)))),
+  );
+}
+
+function nodeBands(groups, height) {
+  const bands = [];
+  groups.forEach((group, index) => {
+    if (bands.at(-1)?.node === group.node) bands.at(-1).size += 1;
+    else bands.push({ node: group.node, first: index, size: 1 });
+  });
+  return bands.map(({ node, first, size }, index) => {
+    const x = LABEL + first * COLUMN;
+    return h(
+      "g",
+      { class: index % 2 ? "band odd" : "band" },
+      h("rect", { x, y: 0, width: size * COLUMN, height }),
+      node && h("a", { href: link(["nodes", node]) }, h("text", { x: x + 4, y: 14 }, cut(node, Math.max(4, Math.floor((size * COLUMN) / 7.5))), h("title", null, node))),
+    );
+  });
+}
+
+function column(group, x, laneOf, route) {
+  const places = group.networks.map((uuid) => y(laneOf.get(uuid))).sort((one, other) => one - other);
+  const { address, label, text } = described(group, route);
+  return h(
+    "a",
+    { class: `column ${stateOf(group)}`, href: address, "aria-label": text },
+    h("title", null, text),
+    h("text", { x, y: HEAD - 8, transform: `rotate(-60 ${x} ${HEAD - 8})` }, cut(label, 15)),
+    places.length > 1 && h("line", { x1: x, x2: x, y1: places[0], y2: places.at(-1) }),
+    places.map((place) => h("circle", { cx: x, cy: place, r: group.pods.length > 1 ? 8 : 6 })),
+  );
+}
+
+function described(group, route) {
+  const [first] = group.pods;
+  if (group.pods.length === 1) {
+    const name = `${first.namespace}/${first.name}`;
+    return { address: link(["pods", first.namespace, first.name]), label: first.name, text: `${name}: ${first.state}` };
+  }
+  const filters = { ...Object.fromEntries(route.query), network: group.networks.join(","), ...(group.node ? { node: group.node } : {}), rows: "" };
+  return { address: link(["pods"], filters), label: `${group.pods.length} pods`, text: `${group.pods.length} pods such as ${first.namespace}/${first.name}` };
+}
+
+function stateOf(group) {
+  return group.pods.every((pod) => pod.state === "Ready") ? "ready" : "waiting";
+}
+
+function cut(text, letters = LETTERS) {
+  return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
+}

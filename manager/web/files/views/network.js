@@ -1,0 +1,115 @@
+// One network: its subnets with a map of their addresses, its pods and nodes, its events, and what nodes refuse of it.
+
+import { list } from "../api.js";
+import { h } from "../dom.js";
+import { addressMap } from "../address_map.js";
+import { compare, countBy } from "../cluster.js";
+import { link } from "../route.js";
+import { eventTable } from "../event_table.js";
+import { commands, contrailctl, facts, kubectl, nodeLink, podLink, problem, state, table, time, usage } from "../widgets.js";
+
+const INTERVAL = 5_000; // ms: the addresses of a large network are many requests
+
+export const title = ({ path }) => `Network ${named(path)}`;
+
+export function render(context) {
+  const { cluster, route } = context;
+  const [namespace, name] = nameOf(route.path);
+  const view = cluster.networkNamed(namespace, name);
+  const heading = h("h1", null, `Network ${named(route.path)}`);
+  if (!view) return [heading, problem(`There is no network ${named(route.path)}.`)];
+  const { network } = view;
+  return [
+    heading,
+    facts([
+      ["Network", network.fqName.join(":")],
+      ["NAD", network.nad],
+      ["VNI", network.vni],
+      ["MTU", network.mtu ?? "auto"],
+      ["Forwarding mode", network.forwardingMode ?? "l2_l3"],
+      ["Name servers", (network.dns ?? []).join(", ")],
+      ["Routes", (network.routes ?? []).map((route) => (route.gw ? `${route.dst} via ${route.gw}` : route.dst)).join(", ")],
+      ["Interfaces", view.interfaces],
+      ["Retired", network.retired ? "its NAD was deleted; it takes no new pods" : ""],
+    ]),
+    addresses(context, view, namespace, name),
+    refusals(cluster, network),
+    pods(context, network),
+    events(context, view, namespace, name),
+    commands(
+      contrailctl("get", "networks", name, ...(namespace ? ["-n", namespace] : [])),
+      ...(network.nad ? [kubectl("get", "network-attachment-definitions.k8s.cni.cncf.io", name, "-n", namespace, "-o", "yaml")] : []),
+      kubectl("get", "cvn", network.uuid, "-o", "yaml"),
+    ),
+  ];
+}
+
+function addresses({ remote }, view, namespace, name) {
+  const read = remote.get(`addresses ${view.network.uuid}`, [view], () => list("v1/addresses", { namespace, name }), { interval: INTERVAL });
+  const found = read.value?.items.filter((each) => each.networkUuid === view.network.uuid) ?? [];
+  return h(
+    "section",
+    null,
+    h("h2", null, "Subnets"),
+    problem(read.problem),
+    read.value?.isCut && problem(`Only the first ${found.length} addresses are in these maps.`),
+    (view.network.subnets ?? []).map((subnet) =>
+      h(
+        "div",
+        { class: "subnet", key: subnet.cidr },
+        h("h3", null, subnet.cidr, subnet.gateway ? ` (gateway ${subnet.gateway})` : ""),
+        subnet.cidr.includes(":") ? null : read.value && addressMap(subnet, found),
+      ),
+    ),
+    facts([
+      ["IPv4 addresses", usage(view.interfaces, view.ipv4Capacity)],
+      ["IPv6 addresses", view.ipv6Capacity ? `${view.interfaces} used` : ""],
+    ]),
+    h(
+      "details",
+      null,
+      h("summary", null, `Addresses in use (${found.length})`),
+      table("addresses", ["Address", "State", "Pod", "Until"], found.map((each) => [each.address, each.state, each.pod ? podLink({ namespace: each.namespace, name: each.pod }) : "", each.until ? h("span", null, "in ", duration(each.until)) : ""])),
+    ),
+  );
+}
+
+function duration(until) {
+  return `${Math.max(0, Math.round(until - Date.now() / 1000))} s`;
+}
+
+function refusals(cluster, network) {
+  const found = [...cluster.reports.values()].flatMap(({ name, report }) =>
+    (report.refused ?? []).filter((each) => each.network.join() === network.fqName.join()).map((each) => [nodeLink(name), each.reason, each.message]),
+  );
+  return found.length > 0 && h("section", null, h("h2", null, "What nodes do not connect or route"), table("refusals", ["Node", "Reason", "Message"], found));
+}
+
+function pods({ cluster, route }, network) {
+  const found = cluster.pods.filter((pod) => (pod.networks ?? []).includes(network.uuid));
+  const nodes = [...countBy(found, (pod) => pod.node)].sort(([one], [other]) => compare(one, other));
+  return h(
+    "section",
+    null,
+    h("h2", null, "Pods"),
+    h("p", null, nodes.map(([node, number], index) => [index ? ", " : "", nodeLink(node), ` ${number}`])),
+    h("p", null, h("a", { href: link(["pods"], { network: network.uuid }) }, "Search them"), ", or ", h("a", { href: link(["topology"], { network: network.uuid }) }, "see them in the topology"), "."),
+    table("pods", ["Pod", "State", "Node", "Interfaces here"], found.map((pod) => [podLink(pod), state(pod.state), nodeLink(pod.node), pod.networks.filter((uuid) => uuid === network.uuid).length]), route),
+  );
+}
+
+function events({ remote }, view, namespace, name) {
+  if (!view.network.nad) return null;
+  const read = remote.get(`events ${namespace}/${name}`, [view], () => list("v1/events", { namespace, name }), { interval: INTERVAL });
+  const found = (read.value?.items ?? []).filter((event) => event.kind !== "Pod");
+  return h("section", null, h("h2", null, "Events"), problem(read.problem), eventTable(found));
+}
+
+function nameOf([, namespace, name]) {
+  return [namespace === "-" ? "" : namespace, name];
+}
+
+function named(path) {
+  const [namespace, name] = nameOf(path);
+  return namespace ? `${namespace}/${name}` : name;
+}

@@ -1,0 +1,27 @@
+// All nodes that have reported or have pods.
+
+import { h } from "../dom.js";
+import { countBy } from "../cluster.js";
+import { filters } from "../filters.js";
+import { commands, contrailctl, kubectl, nodeLink, table } from "../widgets.js";
+import { reportAge, problemsOf } from "./node.js";
+
+export const title = () => "Nodes";
+
+export function render({ cluster, route }) {
+  const pods = countBy(cluster.pods, (pod) => pod.node);
+  const waiting = countBy(cluster.pods.filter((pod) => pod.state === "Waiting" || pod.state === "Refused"), (pod) => pod.node);
+  const words = (route.query.get("q") ?? "").toLowerCase();
+  const rows = cluster.nodeNames
+    .filter((name) => name.toLowerCase().includes(words))
+    .map((name) => {
+      const report = cluster.reports.get(name)?.report;
+      return [nodeLink(name), pods.get(name) ?? 0, waiting.get(name) ?? 0, report ? reportAge(report) : "none", Object.values(report?.versions ?? {}).join(", "), report ? problemsOf(report) : ""];
+    });
+  return [
+    h("h1", null, "Nodes"),
+    filters(route, [{ name: "q", label: "Search" }]),
+    table("nodes", ["Node", "Pods", "Waiting", "Last report", "Version", "Problems"], rows, route),
+    commands(kubectl("get", "contrailnodes"), contrailctl("check", "connectivity")),
+  ];
+}

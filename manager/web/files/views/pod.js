@@ -1,0 +1,68 @@
+// One pod: its interfaces in order, its default routes, why it waits, and what happened when.
+
+import { list } from "../api.js";
+import { h } from "../dom.js";
+import { networkAddress, commands, contrailctl, facts, kubectl, nodeLink, problem, state, table } from "../widgets.js";
+import { cure } from "../advice.js";
+import { eventTable } from "../event_table.js";
+import { hasOpenStep, readTrace, traceTable } from "../trace.js";
+import { timeLine } from "../time_line.js";
+
+const LASTING = 10_000; // ms after which a time line with a step that lasts is read again
+
+export const title = ({ path }) => `Pod ${path[1]}/${path[2]}`;
+export const watchedEvents = ({ path }) => ({ namespace: path[1], name: path[2] });
+
+export function render(context) {
+  const { cluster, events: watched, remote, route } = context;
+  const [, namespace, name] = route.path;
+  const known = cluster.pod(namespace, name);
+  const heading = h("h1", null, `Pod ${namespace}/${name}`);
+  if (!known) return [heading, problem(`There is no pod ${namespace}/${name}.`)];
+  const filter = { namespace, name };
+  const pod = remote.get(`pod ${namespace}/${name}`, [known], () => list("v1/pods", filter));
+  const events = remote.get(`events of pod ${namespace}/${name}`, [known, watched.revision], () => list("v1/events", filter));
+  const trace = remote.get(`trace of ${namespace}/${name}`, [known, watched.revision], () => readTrace(namespace, name), {
+    maxAge: (value) => (hasOpenStep(value) ? LASTING : Infinity),
+  });
+  const ofPod = (events.value?.items ?? []).filter((event) => event.kind === "Pod");
+  return [
+    heading,
+    facts([
+      ["State", state(known.state)],
+      ["Reason", known.reason],
+      ["Message", known.message],
+      ["What to do", cure(context, known.reason)],
+      ["Node", nodeLink(known.node)],
+      ["UID", pod.value?.items[0]?.uid],
+    ]),
+    problem(pod.problem),
+    pod.value?.items[0] && interfaces(pod.value.items[0]),
+    h("section", null, h("h2", null, "Time line"), problem(trace.problem), trace.value ? traceTable(trace.value) : timeLine(ofPod)),
+    h("section", null, h("h2", null, "Events"), problem(events.problem || watched.problem), eventTable(ofPod)),
+    commands(contrailctl("describe", "pod", `${namespace}/${name}`), kubectl("describe", "pod", name, "-n", namespace), ...(trace.value ? [`contrailctl trace ${namespace}/${name}`] : [])),
+  ];
+}
+
+function interfaces(pod) {
+  const all = pod.machine?.interfaces ?? [];
+  const routes = (pod.defaultRoutes ?? []).map((route) => `IPv${route.family} via ${route.gateway} dev ${pod.names[route.index]}`);
+  const rows = all.map((each, index) => [
+    index,
+    pod.names[index],
+    networkOf(each),
+    (each.addresses ?? []).map((address) => `${address.address}/${address.prefixLength}`).join(", "),
+    each.mac,
+    each.mtu ?? 1500,
+    (each.routes ?? []).map((route) => (route.gw ? `${route.dst} via ${route.gw}` : route.dst)).join(", "),
+  ]);
+  return [
+    h("section", null, h("h2", null, "Interfaces"), table("interfaces", ["Index", "Name", "Network", "Addresses", "MAC", "MTU", "Routes"], rows)),
+    h("section", null, h("h2", null, "Default routes"), routes.length ? h("ul", null, routes.map((text) => h("li", null, text))) : h("p", { class: "none" }, "None.")),
+  ];
+}
+
+function networkOf({ nad, network }) {
+  const [namespace, name] = nad ? nad.split(/\/(.*)/s) : ["", network[2]];
+  return h("a", { href: networkAddress(namespace, name) }, nad ?? network[2]);
+}

@@ -1,0 +1,43 @@
+// All pods, or those that the filters leave.
+
+import { h } from "../dom.js";
+import { filteredPods, filters } from "../filters.js";
+import { networkLabel } from "../cluster.js";
+import { link, withFilters } from "../route.js";
+import { commands, contrailctl, kubectl, nodeLink, podLink, podNetworks, state, table } from "../widgets.js";
+
+export const title = () => "Pods";
+
+const STATES = ["Ready", "Waiting", "Refused", "HostNetwork", "Excluded"];
+
+export function render({ cluster, route }) {
+  const found = filteredPods(cluster, route);
+  const rows = found.map((pod) => [podLink(pod), state(pod.state), h("span", null, podNetworks(cluster, pod)), nodeLink(pod.node), pod.reason ?? ""]);
+  const namespace = route.query.get("namespace");
+  return [
+    h("h1", null, "Pods"),
+    podFilters(cluster, route),
+    h("p", { role: "status" }, `${found.length} of ${cluster.pods.length} pods. `, h("a", { href: link(["topology"], Object.fromEntries(route.query)) }, "See them in the topology")),
+    table("pods", ["Pod", "State", "Networks", "Node", "Reason"], rows, route),
+    commands(contrailctl("get", "pods", ...(namespace ? ["-n", namespace] : [])), kubectl("get", "pods", ...(namespace ? ["-n", namespace] : ["-A"]), "-o", "wide")),
+  ];
+}
+
+/** The filters that all views of pods share. */
+export function podFilters(cluster, route) {
+  const network = route.query.get("network");
+  return [
+    filters(route, [
+      { name: "q", label: "Search" },
+      { name: "namespace", label: "Namespace", options: cluster.namespaces.slice(0, 500) },
+      { name: "state", label: "State", options: STATES },
+      { name: "node", label: "Node", options: cluster.nodeNames.slice(0, 500) },
+    ]),
+    network && h("p", null, `Only pods in ${network.split(",").map((uuid) => labelOf(cluster, uuid)).join(" and ")}. `, h("a", { href: withFilters(route, { network: "" }) }, "In any network")),
+  ];
+}
+
+function labelOf(cluster, uuid) {
+  const view = cluster.network(uuid);
+  return view ? networkLabel(view) : uuid;
+}

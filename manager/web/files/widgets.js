@@ -1,0 +1,127 @@
+// What several views show: tables, states, commands to copy, facts.
+
+import { h } from "./dom.js";
+import { link, withFilters } from "./route.js";
+import { networkLabel, networkName } from "./cluster.js";
+import { ageOf, fullTime } from "./time.js";
+
+export const ROWS = 100;
+
+/** A table of the first rows, with a link to more. `rows` are arrays of cells, one per header. */
+export function table(name, headers, rows, route = null) {
+  if (rows.length === 0) return h("p", { class: "none" }, `No ${name}.`);
+  const limit = Number(route?.query.get("rows")) || ROWS;
+  const body = rows.slice(0, limit).map((cells) => h("tr", null, cells.map((cell) => h("td", null, cell))));
+  return h(
+    "div",
+    null,
+    h(
+      "div",
+      { class: "scroll", role: "region", tabindex: "0", "aria-label": `Table of ${name}` },
+      h("table", null, h("thead", null, h("tr", null, headers.map((each) => h("th", { scope: "col" }, each)))), h("tbody", null, body)),
+    ),
+    rows.length > limit &&
+      h(
+        "p",
+        null,
+        `${limit} of ${rows.length} are shown. `,
+        route && h("a", { href: withFilters(route, { rows: String(limit + 4 * ROWS) }) }, "Show more"),
+      ),
+  );
+}
+
+/** A state of a pod, told by its text and not only by its colour. */
+export function state(text) {
+  return h("span", { class: `state ${text.toLowerCase()}` }, text);
+}
+
+export function podLink({ namespace, name }) {
+  return h("a", { href: link(["pods", namespace, name]) }, `${namespace}/${name}`);
+}
+
+export function nodeLink(name) {
+  return name ? h("a", { href: link(["nodes", name]) }, name) : "";
+}
+
+export function networkLink(view) {
+  const { namespace, name } = networkName(view);
+  return h("a", { href: networkAddress(namespace, name) }, networkLabel(view));
+}
+
+/** Address of a network's view; "-" stands for the namespace of a network without a NAD. */
+export function networkAddress(namespace, name) {
+  return link(["networks", namespace || "-", name]);
+}
+
+/** Links to the networks of a pod, in the order of its interfaces. */
+export function podNetworks(cluster, pod) {
+  return (pod.networks ?? []).map((uuid, index) => {
+    const view = cluster.network(uuid);
+    return [index ? ", " : "", view ? networkLink(view) : "(deleted)"];
+  });
+}
+
+/** A point in time as its age; "unknown" if it is none, since nodes and tenants may write anything. */
+export function time(seconds) {
+  if (Number.isNaN(new Date(seconds * 1000).getTime())) return "unknown";
+  return h("time", { datetime: new Date(seconds * 1000).toISOString(), title: fullTime(seconds) }, ageOf(seconds));
+}
+
+/** Terms and what they mean here. Those without a value are left out. */
+export function facts(entries) {
+  const known = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return h("dl", { class: "facts" }, known.map(([term, value]) => h("div", null, h("dt", null, term), h("dd", null, value))));
+}
+
+/** How much of something is used: a bar, and the numbers as text. */
+export function usage(used, capacity) {
+  if (!capacity) return "";
+  return [
+    h("meter", { min: "0", max: "1", high: "0.8", value: String(Math.min(1, used / capacity)), "aria-label": `${used} of ${capacity} used` }),
+    ` ${used} of ${capacity}`,
+  ];
+}
+
+/** Commands that show the same, each with a button that copies it. */
+export function commands(...texts) {
+  return h(
+    "section",
+    { class: "commands" },
+    h("h2", null, "Commands"),
+    h("ul", null, texts.map((text) => h("li", null, h("code", null, text), copyButton(text)))),
+  );
+}
+
+/** A contrailctl command for this manager. */
+export function contrailctl(...words) {
+  const manager = location.origin === "http://127.0.0.1:8083" ? [] : ["--manager", location.origin];
+  return ["contrailctl", ...manager, ...words].map(quoted).join(" ");
+}
+
+export function kubectl(...words) {
+  return ["kubectl", ...words].map(quoted).join(" ");
+}
+
+/** A word for a shell. */
+function quoted(word) {
+  return /^[A-Za-z0-9_./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function copyButton(text) {
+  return h("button", { type: "button", "aria-label": `Copy: ${text}`, onclick: (event) => copy(event.currentTarget, text) }, "Copy");
+}
+
+async function copy(button, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(button.previousSibling); // not allowed: the reader copies what is selected
+    button.textContent = "Selected";
+  }
+}
+
+/** Why something cannot be shown. */
+export function problem(text) {
+  return text && h("p", { class: "problem", role: "alert" }, text);
+}

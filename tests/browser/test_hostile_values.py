@@ -1,0 +1,114 @@
+"""What tenants write is only ever text: it runs nothing, loads nothing, and breaks no command that is copied."""
+
+import shlex
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, expect
+
+from tests.browser.conftest import ONE_BROWSER, Show, running_node, showing
+from tests.support.embedded_process import EmbeddedProcess
+from tests.support.manifests import nad, pod, write
+
+pytestmark = ONE_BROWSER
+
+MARKUP = "<img src=x onerror=window.broken=1>\"'`</script><script>window.broken=1</script>${window.broken=1}"
+FILE = "<b>'$(id)'"
+VIEWS = ("", "topology", "networks", "networks/demo/blue", "pods", "pods/demo/evil", "waiting", "nodes", "events")
+
+
+@pytest.fixture(scope="module")
+def hostile_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedProcess]:
+    """The node, with manifests of somebody who wants to break the page."""
+    with running_node(tmp_path_factory.mktemp("node")) as node:
+        evil = pod("evil", networks=f"blue@{MARKUP}")
+        gateway = pod("gateway", networks="blue", **{"opencontrail.org/default-gw": MARKUP})
+        write(node.manifests / "hostile.yaml", nad("bad", cidr=MARKUP), evil, gateway)
+        (node.manifests / f"{FILE}.yaml").write_text("{")
+        node.wait_until(lambda: len(node.items("pods")) == 7, what="following its manifests")
+        node.wait_until(lambda: FILE in str(node.items("events")), what="reporting the file")
+        yield node
+
+
+@pytest.fixture
+def show(browser: Browser, hostile_node: EmbeddedProcess) -> Iterator[Show]:
+    with showing(browser, hostile_node) as show:
+        yield show
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_markup_in_annotations_and_file_names_is_shown_as_text(show: Show, view: str) -> None:
+    page = show(view)
+    page.wait_for_selector("main h2, main table, main svg", state="attached")
+    assert page.evaluate("() => window.broken") is None
+    assert page.locator("main img, main script, main b").count() == 0
+
+
+def test_the_message_of_a_hostile_annotation_is_shown_literally(show: Show) -> None:
+    page = show("pods/demo/evil")
+    expect(page.locator(".facts")).to_contain_text("onerror=window.broken=1")
+
+
+@pytest.mark.parametrize("reported", ["yesterday", "", "+999999-01-01T00:00:00Z"])
+def test_a_report_without_a_readable_time_leaves_the_nodes_shown(show: Show, reported: str) -> None:
+    page = show("nodes")
+    page.add_init_script(
+        f"""const parse = JSON.parse;
+        JSON.parse = (text) => {{
+          const message = parse(text);
+          if (message.kind === "nodes") message.object.report.reportedAt = {reported!r};
+          return message;
+        }};"""
+    )
+    page.reload()
+    expect(page.get_by_role("region", name="Table of nodes").locator("tbody tr")).to_contain_text("unknown")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<img src=x onerror=window.broken=1>",
+        "a'b;$(touch x)`id`",
+        "../../v1/pods",
+        "__proto__",
+        "%00%ff",
+        "javascript:alert(1)",
+    ],
+)
+def test_an_address_of_a_view_is_text_too(show_still: Show, name: str) -> None:
+    page = show_still(f"pods/demo/{encoded(name)}?q={encoded(name)}&network={encoded(name)}&rows={encoded(name)}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Pod demo/{name}")
+    expect(page.get_by_role("alert")).to_contain_text("There is no pod")
+    assert page.evaluate("() => window.broken") is None
+
+
+def test_a_copied_command_is_one_command(show_still: Show) -> None:
+    page = show_still(f"pods?namespace={encoded(chr(39) + '; touch /tmp/x #')}")
+    for text in commands(page):
+        assert "touch /tmp/x" not in shlex.split(text, comments=True)
+        assert [word for word in shlex.split(text) if "touch" in word] == ["'; touch /tmp/x #"]
+
+
+def test_text_cannot_become_markup_even_by_a_mistake_in_the_page(show_still: Show) -> None:
+    page = show_still(tolerated="requires 'Trusted")
+    attempts = {
+        "innerHTML": "(element) => { element.innerHTML = '<b>x</b>'; }",
+        "onclick": "(element) => { element.setAttribute('onclick', 'window.broken = 1'); element.click(); }",
+    }
+    for name, attempt in attempts.items():
+        with pytest.raises(Error, match="requires 'Trusted"):
+            page.locator("main").evaluate(attempt)
+        assert page.locator("main > b").count() == 0, name
+    assert page.evaluate("() => window.broken") is None
+
+
+def commands(page: Page) -> list[str]:
+    return page.locator(".commands code").all_text_contents()
+
+
+def encoded(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode())
+
+
+def test_a_file_with_a_hostile_name_is_listed(show: Show) -> None:
+    expect(show("events").locator("tbody")).to_contain_text(f"{FILE}.yaml")

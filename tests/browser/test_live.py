@@ -1,0 +1,96 @@
+"""The page follows the cluster without being loaded again, and its filters are in its address."""
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import ONE_BROWSER, Show
+from tests.support.browser import DEADLINE
+from tests.support.embedded_process import EmbeddedProcess
+from tests.support.manifests import nad, pod, write
+
+pytestmark = ONE_BROWSER
+
+
+def test_a_pod_that_waits_becomes_ready_while_one_looks(show: Show, node: EmbeddedProcess) -> None:
+    page = show("pods/demo/waits")
+    expect(page.locator(".facts")).to_contain_text("NetworkNotFound")
+    write(node.manifests / "late.yaml", nad("late", cidr="10.9.0.0/24"))
+    expect(page.locator(".facts .state")).to_have_text("Ready")
+    expect(page.get_by_role("region", name="Table of interfaces")).to_contain_text("10.9.0.2/24")
+    expect(page.locator(".time-line")).to_contain_text("Interface list written")
+
+
+def test_new_and_deleted_objects_appear_and_go(show: Show, node: EmbeddedProcess) -> None:
+    page = show("pods")
+    write(node.manifests / "more.yaml", pod("more", networks="blue"))
+    row = page.locator("tbody tr", has_text="demo/more")
+    expect(row).to_contain_text("Ready")
+    (node.manifests / "more.yaml").unlink()
+    expect(row).to_have_count(0)
+
+
+def test_an_address_is_shown_as_held_after_its_pod(show: Show, node: EmbeddedProcess) -> None:
+    write(node.manifests / "more.yaml", pod("more", networks="blue"))
+    page = show("networks/demo/blue")
+    expect(page.get_by_role("img", name="2 used, 0 held")).to_be_visible(timeout=DEADLINE)
+    (node.manifests / "more.yaml").unlink()
+    expect(page.get_by_role("img", name="1 used, 1 held")).to_be_visible(timeout=DEADLINE)
+
+
+def test_the_page_goes_on_after_a_restart_of_the_manager(show: Show, node: EmbeddedProcess) -> None:
+    page = show("pods", tolerated="ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING")
+    expect(page.locator("tbody tr")).to_have_count(5)
+    node.kill()
+    expect(page.locator("#status")).to_contain_text("Not live")
+    expect(page.locator("tbody tr")).to_have_count(5)  # what was known stays
+    write(node.manifests / "more.yaml", pod("more"))
+    node.start()
+    expect(page.locator("#status")).to_have_text("Live")
+    expect(page.locator("tbody tr")).to_have_count(6)
+
+
+def test_a_hidden_page_watches_nothing(show: Show, node: EmbeddedProcess) -> None:
+    page = show()
+    page.evaluate(
+        """() => {
+          Object.defineProperty(document, "hidden", { configurable: true, get: () => window.isHidden });
+          window.isHidden = true;
+          document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+    )
+    expect(page.locator("#status")).to_be_attached()
+    page.wait_for_function(
+        "() => fetch('metrics').then((r) => r.text()).then((t) => /contrail_manager_watches 0/.test(t))"
+    )
+    write(node.manifests / "more.yaml", pod("more"))
+    page.evaluate("() => { window.isHidden = false; document.dispatchEvent(new Event('visibilitychange')); }")
+    expect(page.locator(".cards")).to_contain_text("6\n Pods", use_inner_text=True)
+
+
+def test_filters_are_in_the_address_and_come_back_with_it(show: Show) -> None:
+    page = show("pods")
+    page.get_by_label("Search").fill("a")
+    page.get_by_label("State").select_option("Waiting")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert page.url.endswith("#/pods?q=a&state=Waiting")
+    again = show(page.url.partition("#/")[2])
+    expect(again.locator("tbody tr")).to_have_count(1)
+    expect(again.get_by_label("Search")).to_have_value("a")
+    expect(again.get_by_label("State")).to_have_value("Waiting")
+
+
+def test_typing_keeps_the_focus_while_the_list_changes(show: Show, node: EmbeddedProcess) -> None:
+    page = show("pods")
+    search = page.get_by_label("Search")
+    search.press_sequentially("de")
+    write(node.manifests / "more.yaml", pod("more"))
+    expect(page.locator("tbody tr")).to_have_count(6)
+    expect(search).to_be_focused()
+    page.keyboard.type("mo/more")
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+def test_a_command_is_copied_whole(show: Show, node: EmbeddedProcess) -> None:
+    page = show("pods/demo/web", permissions=["clipboard-read", "clipboard-write"])
+    command = f"contrailctl --manager http://{node.listen} describe pod demo/web"
+    page.get_by_role("button", name=f"Copy: {command}").click()
+    assert page.evaluate("() => navigator.clipboard.readText()") == command

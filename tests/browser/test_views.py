@@ -1,0 +1,146 @@
+"""Each view shows what the node has, and leads to the others."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import ONE_BROWSER, Show
+from tests.support.embedded_process import EmbeddedProcess
+
+pytestmark = ONE_BROWSER
+
+
+def cells(page: Page, table: str) -> list[list[str]]:
+    """The texts of the rows of a table."""
+    rows = page.get_by_role("region", name=f"Table of {table}", exact=True).locator("tbody tr").all()
+    return [[" ".join(cell.inner_text().split()) for cell in row.locator("td").all()] for row in rows]
+
+
+def test_the_overview_has_the_numbers_and_what_needs_attention(show_still: Show) -> None:
+    page = show_still()
+    expect(page.get_by_role("status").first).to_have_text("Live")
+    cards = [each.inner_text().split("\n") for each in page.locator(".cards a").all()]
+    assert {name.strip(): number for number, name in cards} == {
+        "Networks": "3",
+        "Nodes": "1",
+        "Pods": "5",
+        "Ready": "2",
+        "Waiting": "1",
+        "Refused": "1",
+        "HostNetwork": "1",
+        "Excluded": "0",
+    }
+    waiting = page.locator("section", has=page.get_by_role("heading", name="Waiting pods"))
+    expect(waiting).to_contain_text("demo/waits")
+    expect(waiting).to_contain_text("NetworkNotFound")
+    expect(page.locator("section", has=page.get_by_role("heading", name="Events"))).to_contain_text(
+        "InterfacesAssigned"
+    )
+
+
+def test_the_networks_have_subnets_and_usage(show_still: Show) -> None:
+    page = show_still("networks")
+    found = {row[0]: row for row in cells(page, "networks")}
+    assert set(found) == {"demo/blue", "demo/green", "k8s-default-pod-network"}
+    assert found["demo/blue"][1] == "10.1.0.0/24"
+    assert found["demo/blue"][4:] == ["1", "1 of 253"]
+    page.get_by_role("link", name="demo/blue").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Network demo/blue")
+
+
+def test_a_network_has_a_map_of_its_addresses(show_still: Show, still_node: EmbeddedProcess) -> None:
+    page = show_still("networks/demo/blue")
+    name = "Addresses of 10.1.0.0/24: 1 used, 0 held, 3 never given, 252 free"
+    expect(page.get_by_role("img", name=name)).to_be_visible()
+    squares = page.locator(".map > svg > g")
+    assert squares.count() == 256
+    assert [squares.nth(index).locator("title").text_content() for index in (0, 1, 2, 3, 255)] == [
+        "10.1.0.0: never given",
+        "10.1.0.1: never given",
+        "10.1.0.2: used by demo/web",
+        "10.1.0.3: free",
+        "10.1.0.255: never given",
+    ]
+    assert cells(page, "pods") == [["demo/web", "Ready", still_node.items("nodes")[0]["name"], "1"]]
+    page.get_by_text("Addresses in use (1)").click()
+    assert cells(page, "addresses")[0][:3] == ["10.1.0.2", "Used", "demo/web"]
+
+
+def test_the_pods_have_state_networks_and_reason(show_still: Show) -> None:
+    found = {row[0]: row for row in cells(show_still("pods"), "pods")}
+    assert found["demo/web"][1:3] == ["Ready", "k8s-default-pod-network, demo/blue, demo/green"]
+    assert (found["demo/waits"][1], found["demo/waits"][4]) == ("Waiting", "NetworkNotFound")
+    assert found["demo/host"][1] == "HostNetwork"
+
+
+def test_a_pod_has_its_interfaces_in_order_its_default_routes_and_its_time_line(
+    show_still: Show, still_node: EmbeddedProcess
+) -> None:
+    page = show_still("pods/demo/web")
+    page.wait_for_selector(".time-line")
+    (pod,) = still_node.items("pods", "?namespace=demo&name=web")
+    expected = [
+        [
+            str(index),
+            pod["names"][index],
+            ", ".join(f"{each['address']}/{each['prefixLength']}" for each in interface["addresses"]),
+            interface["mac"],
+        ]
+        for index, interface in enumerate(pod["machine"]["interfaces"])
+    ]
+    assert [[row[0], row[1], row[3], row[4]] for row in cells(page, "interfaces")] == expected
+    expect(page.locator("main")).to_contain_text("IPv4 via 10.32.0.1 dev eth0")
+    expect(page.locator("main")).to_contain_text("IPv6 via fd00:2::1 dev eth2")
+    expect(page.locator(".time-line")).to_contain_text("Interface list written")
+
+
+def test_a_waiting_pod_has_the_reason_and_what_to_do(show_still: Show) -> None:
+    page = show_still("pods/demo/waits")
+    expect(page.locator(".facts")).to_contain_text("network attachment definition demo/late not found")
+    expect(page.locator(".facts")).to_contain_text("Create it, or correct the name in the annotation")
+
+
+def test_the_waiting_pods_are_listed_with_the_cure(show_still: Show) -> None:
+    page = show_still("waiting")
+    expect(page.locator("main")).to_contain_text("Create it, or correct the name in the annotation")
+    found = {row[0]: row[1:3] for row in cells(page, "waiting pods")}
+    assert found == {
+        "demo/waits": ["Waiting", "NetworkNotFound"],
+        "demo/refused": ["Refused", "AnnotationInvalid"],
+    }
+
+
+def test_a_node_has_its_report_and_its_pods(show_still: Show, still_node: EmbeddedProcess) -> None:
+    name = still_node.items("nodes")[0]["name"]
+    page = show_still("nodes")
+    assert [row[0:3] for row in cells(page, "nodes")] == [[name, "5", "2"]]
+    page.get_by_role("link", name=name).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Node {name}")
+    expect(page.locator(".facts")).to_contain_text("Version of agent")
+    assert len(cells(page, "pods")) == 5
+
+
+def test_the_topology_joins_the_lanes_of_a_pods_networks(show_still: Show) -> None:
+    page = show_still("topology")
+    expect(page.locator("#summary")).to_contain_text("2 of 5 pods. Each column is a pod.")
+    assert page.locator(".lane text").all_text_contents()[0].startswith("k8s-default-pod-network")
+    web = page.get_by_role("link", name="demo/web: Ready")
+    assert web.locator("circle").count() == 3
+    web.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Pod demo/web")
+
+
+def test_the_events_are_the_newest_first(show_still: Show, still_node: EmbeddedProcess) -> None:
+    page = show_still("events")
+    page.wait_for_selector("tbody tr")
+    events = sorted(still_node.items("events"), key=lambda event: -event["lastSeen"])
+    expect(page.locator("tbody tr")).to_have_count(len(events))
+    page.get_by_label("Type").select_option("Warning")
+    warnings = [event["reason"] for event in events if event["type"] == "Warning"]
+    assert {row[2] for row in cells(page, "events")} == set(warnings)
+
+
+@pytest.mark.parametrize(
+    "view", ["nothing", "pods/demo/nobody", "networks/demo/none", "nodes/none", "pods/demo", "constructor"]
+)
+def test_what_does_not_exist_is_said(show_still: Show, view: str) -> None:
+    expect(show_still(view).get_by_role("alert")).to_be_visible()
