@@ -1,7 +1,8 @@
 """Status pages of every process: `/healthz`, `/readyz` and `/metrics`; and errors as JSON on all pages.
 
 `/healthz` proves only that the event loop runs, and returns the version: a process that waits for a peer is healthy.
-`/readyz` returns whether the process can do its work, and why not.
+`/readyz` returns whether the process can do its work, and why not; also what it cannot do for single objects while it
+does the rest: such a reason leaves it ready, as one object of a tenant must not stop what waits for readiness.
 """
 
 import importlib.metadata
@@ -25,17 +26,26 @@ ReadinessCheck = Callable[[], list[str]]
 """Returns the reasons why the process is not ready, none if it is."""
 
 
+def _nothing() -> list[str]:
+    return []
+
+
 def json_response(content: object, *, status: int = 200) -> web.Response:
     """Returns a JSON response; msgspec structs are encoded as they define."""
     return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
 
 
 def status_routes(
-    readiness: ReadinessCheck, registry: CollectorRegistry, *, details: Mapping[str, str] | None = None
+    readiness: ReadinessCheck,
+    registry: CollectorRegistry,
+    *,
+    single_faults: Callable[[], list[str]] = _nothing,
+    details: Mapping[str, str] | None = None,
 ) -> list[web.RouteDef]:
     """Returns the routes `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`.
 
-    `details` are further keys of `/readyz`.
+    `single_faults` returns reasons that concern single objects, with which the process stays ready. `details` are
+    further keys of `/readyz`.
     """
     version = importlib.metadata.version("contrail-multinet")
 
@@ -43,9 +53,9 @@ def status_routes(
         return json_response({"healthy": True, "version": version})
 
     async def readyz(_request: web.Request) -> web.Response:
-        reasons = readiness()
-        content = {"ready": not reasons, "reasons": reasons, **(details or {})}
-        return json_response(content, status=503 if reasons else 200)
+        unready = readiness()
+        content = {"ready": not unready, "reasons": [*unready, *single_faults()], **(details or {})}
+        return json_response(content, status=503 if unready else 200)
 
     async def metrics(_request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": "text/plain; version=0.0.4"})

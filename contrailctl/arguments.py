@@ -8,12 +8,15 @@ from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.runtime.attachment import AttachmentKey, parse_key
 from cni_contrail.runtime.cache import DEFAULT_DIR
 from cni_contrail.runtime.errors import AttachmentError
+from contrailctl.adds import DEFAULT_DAEMON
 from contrailctl.check.arguments import add_check
+from contrailctl.cluster.arguments import add_status, add_sysdump, add_trace
 from contrailctl.output import FORMATS
 
 DEFAULT_MANAGER = "http://127.0.0.1:8083"
 DEFAULT_AGENT = "http://127.0.0.1:9091"
 DEFAULT_TIMEOUT = 10.0
+SHELLS = ("bash", "zsh", "fish")
 
 _KINDS = {"networks": "network", "pods": "pod", "interfaces": "interface", "ports": "port", "events": "event"}
 _WATCHED = ("networks", "pods", "events")
@@ -21,17 +24,23 @@ _ATTACHMENT_OPERATIONS = {"add": "attach", "check": "check", "del": "detach"}
 _PLUGIN_DIRS = ("/opt/cni/bin", "/usr/lib/cni")
 
 
-def parse_arguments(argv: list[str], *, version: str) -> argparse.Namespace:
+def parse_arguments(argv: list[str], *, program: str, version: str) -> argparse.Namespace:
     """Returns the arguments, with defaults for those of other commands; exits with status 2 if they are invalid."""
     # Options are suppressed by default (see _common_options), so defaults are set here.
     unset = {"manager": None, "agent": None, "output": "table", "timeout": None, "cluster_name": "k8s"}
-    return _parser(version).parse_args(argv, argparse.Namespace(**unset, watch=False, output_watch_events=False))
+    parser = make_parser(program=program, version=version)
+    if "_ARGCOMPLETE" in os.environ:
+        from contrailctl.completion import complete_words  # only when a shell asks
+
+        complete_words(parser)
+    return parser.parse_args(argv, argparse.Namespace(**unset, watch=False, output_watch_events=False))
 
 
-def _parser(version: str) -> argparse.ArgumentParser:
+def make_parser(*, program: str, version: str) -> argparse.ArgumentParser:
+    """Returns the parser of all commands."""
     common = _common_options()
     parser = argparse.ArgumentParser(
-        prog="contrailctl",
+        prog=program,
         description="Shows networks, pods and their interfaces, checks connectivity, and runs CNI calls.",
         parents=[common],
     )
@@ -39,10 +48,14 @@ def _parser(version: str) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_get(commands, common)
     _add_describe(commands, common)
-    commands.add_parser("status", help="show readiness and object counts of manager and agent", parents=[common])
+    add_status(commands, common)
+    add_trace(commands, common)
+    add_sysdump(commands, common)
     _add_cni(commands, common)
     _add_datapath(commands, common)
     add_check(commands, common)
+    completion = commands.add_parser("completion", help="print the code by which a shell completes commands")
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
     return parser
 
 
@@ -77,6 +90,10 @@ def _add_get(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", co
                 help="with --watch: say which objects are added, modified or deleted",
             )
     kinds.add_parser("datapath", help="list the networks of a node's datapath, from its agent", parents=[common])
+    adds = kinds.add_parser("adds", help="list the last ADDs of a pod, from the daemon of its node", parents=[common])
+    adds.add_argument("name", nargs="?", metavar="NAME", help="of the pod")
+    adds.add_argument("-n", "--namespace", help="of the pod")
+    adds.add_argument("--daemon", metavar="URL", default=DEFAULT_DAEMON, help=f"default: {DEFAULT_DAEMON}")
 
 
 def _add_describe(

@@ -1,7 +1,7 @@
-"""Entry point of the operators' command line: `contrailctl get|describe|status|check|cni|datapath`.
+"""Entry point of the operators' command line: `contrailctl get|describe|status|trace|sysdump|check|cni|datapath`.
 
 Exit status: 0 success, 1 failure or not found, 2 usage error, 130 interrupted. An error is one line on stderr. A check
-that could not be made ends with 2, since 1 says that it found something.
+or a status that could not be made ends with 2, since 1 says that something is wrong.
 """
 
 import argparse
@@ -12,21 +12,30 @@ import sys
 from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError
 from cni_contrail.runtime.interrupts import sigterm_interrupts
 from contrailctl import cni, get
+from contrailctl.adds import get_adds
 from contrailctl.agent import AgentApi
 from contrailctl.arguments import DEFAULT_AGENT, DEFAULT_MANAGER, DEFAULT_TIMEOUT, parse_arguments
+from contrailctl.colour import coloured, has_colours
 from contrailctl.describe import describe_pod
 from contrailctl.endpoint import Endpoint
 from contrailctl.errors import ContrailctlError, UsageError
+from contrailctl.kubeconfig import is_cluster_named
 from contrailctl.manager import ManagerApi
+from contrailctl.manager_token import manager_token
 from contrailctl.output import Output, render
 from contrailctl.purge import purge_datapath
 from contrailctl.status import status
+from contrailctl.sysdump.node_pages import node_pages
 from contrailctl.table import printable
 from contrailctl.watch import watch
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+KUBECTL_PLUGIN = "kubectl contrail"
+
+_JUDGING = ("check", "status")
+"""Commands whose exit status 1 says that something is wrong."""
 
 _LISTS = {"networks": get.get_networks, "pods": get.get_pods, "events": get.get_events}
 _OPERATIONS = {
@@ -39,40 +48,54 @@ _OPERATIONS = {
 }
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs one command and returns its exit status."""
-    version = importlib.metadata.version("contrail-multinet")
-    arguments = parse_arguments(sys.argv[1:] if argv is None else argv, version=version)
+def main(argv: list[str] | None = None, *, program: str = "contrailctl") -> int:
+    """Runs one command and returns its exit status. `program` is how the user calls it."""
+    arguments = parse_arguments(sys.argv[1:] if argv is None else argv, program=program, version=_version())
+    arguments.program = program
+    if arguments.command == "completion":
+        return _print_shell_code(arguments)
     try:
         with sigterm_interrupts():
             if arguments.watch:
                 return _watch(arguments)
-            output = _run(arguments, version)
+            output = _run(arguments)
     # AttachmentError: --container-id, --ifname or --args is invalid.
     except (UsageError, AttachmentError) as error:
-        return _fail(error, EXIT_USAGE)
+        return _fail(program, error, EXIT_USAGE)
     except (ContrailctlError, CniRuntimeError) as error:
-        return _fail(error, EXIT_USAGE if arguments.command == "check" else EXIT_FAILED)
+        return _fail(program, error, EXIT_USAGE if arguments.command in _JUDGING else EXIT_FAILED)
     # SIGTERM raises it too, so that a running plugin is ended.
     except KeyboardInterrupt:
-        return _fail("interrupted", EXIT_INTERRUPTED)
-    _print(render(output, arguments.output))
+        return _fail(program, "interrupted", EXIT_INTERRUPTED)
+    text = render(output, arguments.output)
+    _print(coloured(text) if arguments.output == "table" and has_colours(sys.stdout, os.environ) else text)
     return output.status
 
 
-def _run(arguments: argparse.Namespace, version: str) -> Output:
+def _print_shell_code(arguments: argparse.Namespace) -> int:
+    from contrailctl.completion import shell_code  # takes a while, and no other command needs it
+
+    _print(shell_code(arguments.shell))
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> Output:
     if arguments.output_watch_events:
         raise UsageError("--output-watch-events: only with --watch")
-    if arguments.command == "cni":
-        return _OPERATIONS[arguments.operation](arguments)
-    if arguments.command == "datapath":
-        return purge_datapath(arguments)
-    if arguments.command == "check":
-        return _check(arguments)
-    if arguments.command == "status":
-        return status(_manager_endpoint(arguments), _agent_endpoint(arguments), own_version=version)
-    if arguments.command == "describe":
-        return describe_pod(_source(arguments), arguments)
+    return _COMMANDS[arguments.command](arguments)
+
+
+def _version() -> str:
+    return importlib.metadata.version("contrail-multinet")
+
+
+def _cni(arguments: argparse.Namespace) -> Output:
+    return _OPERATIONS[arguments.operation](arguments)
+
+
+def _get(arguments: argparse.Namespace) -> Output:
+    if arguments.kind == "adds":
+        return get_adds(_endpoint(arguments.daemon, arguments), arguments)
     if arguments.kind == "interfaces":
         return get.get_interfaces(_source(arguments), arguments)
     if arguments.kind == "ports":
@@ -80,6 +103,10 @@ def _run(arguments: argparse.Namespace, version: str) -> Output:
     if arguments.kind == "datapath":
         return get.get_datapath(_agent(arguments))
     return _LISTS[arguments.kind](ManagerApi(_manager_endpoint(arguments)), arguments)
+
+
+def _describe(arguments: argparse.Namespace) -> Output:
+    return describe_pod(_source(arguments), arguments)
 
 
 def _watch(arguments: argparse.Namespace) -> int:
@@ -91,6 +118,29 @@ def _watch(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         _discard_output()
     return 0
+
+
+def _status(arguments: argparse.Namespace) -> Output:
+    """Shows the cluster if there is one, unless processes are named."""
+    if (arguments.manager or arguments.agent) and (arguments.kubeconfig or arguments.context):
+        raise UsageError("--manager and --agent name processes, --kubeconfig and --context a cluster: use one of them")
+    manager, agent = _named_manager(arguments), _named_agent(arguments)
+    is_of_cluster = arguments.kubeconfig or arguments.context or not (manager or agent)
+    if arguments.program == KUBECTL_PLUGIN:
+        is_of_cluster = not (arguments.manager or arguments.agent)
+    elif not is_cluster_named(arguments, os.environ):
+        is_of_cluster = False
+    if is_of_cluster:
+        from contrailctl.cluster.command import show_cluster_status
+
+        return show_cluster_status(arguments)
+    return status(_manager_endpoint(arguments), _agent_endpoint(arguments), own_version=_version())
+
+
+def _trace(arguments: argparse.Namespace) -> Output:
+    from contrailctl.cluster.trace import trace_pod
+
+    return trace_pod(arguments)
 
 
 def _check(arguments: argparse.Namespace) -> Output:
@@ -124,15 +174,47 @@ def _agent(arguments: argparse.Namespace) -> AgentApi:
 
 
 def _manager_endpoint(arguments: argparse.Namespace) -> Endpoint:
-    return _endpoint(arguments.manager or os.environ.get("CONTRAIL_MANAGER") or DEFAULT_MANAGER, arguments)
+    endpoint = _endpoint(_named_manager(arguments) or DEFAULT_MANAGER, arguments)
+    return endpoint._replace(token=manager_token())
 
 
 def _agent_endpoint(arguments: argparse.Namespace) -> Endpoint:
-    return _endpoint(arguments.agent or os.environ.get("CONTRAIL_AGENT") or DEFAULT_AGENT, arguments)
+    return _endpoint(_named_agent(arguments) or DEFAULT_AGENT, arguments)
+
+
+def _named_manager(arguments: argparse.Namespace) -> str:
+    return arguments.manager or os.environ.get("CONTRAIL_MANAGER", "")
+
+
+def _named_agent(arguments: argparse.Namespace) -> str:
+    return arguments.agent or os.environ.get("CONTRAIL_AGENT", "")
 
 
 def _endpoint(url: str, arguments: argparse.Namespace) -> Endpoint:
     return Endpoint(url.rstrip("/"), arguments.timeout or DEFAULT_TIMEOUT)
+
+
+def _sysdump(arguments: argparse.Namespace) -> Output:
+    from contrailctl.sysdump.command import make_sysdump
+
+    return make_sysdump(arguments)
+
+
+def _node_pages(arguments: argparse.Namespace) -> Output:
+    return node_pages(_agent_endpoint(arguments), _endpoint(arguments.daemon, arguments))
+
+
+_COMMANDS = {
+    "cni": _cni,
+    "datapath": purge_datapath,
+    "check": _check,
+    "status": _status,
+    "trace": _trace,
+    "sysdump": _sysdump,
+    "node-pages": _node_pages,
+    "describe": _describe,
+    "get": _get,
+}
 
 
 def _print(text: str) -> None:
@@ -148,6 +230,6 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter's final flush fails
 
 
-def _fail(error: Exception | str, exit_status: int) -> int:
-    print(f"contrailctl: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+def _fail(program: str, error: Exception | str, exit_status: int) -> int:
+    print(f"{program}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
     return exit_status

@@ -10,9 +10,10 @@ from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInter
 from contrailctl.age import format_age
 from contrailctl.agent import AgentApi, interface_names
 from contrailctl.datapath import PortState
-from contrailctl.errors import NotFoundError, UsageError
+from contrailctl.errors import NotFoundError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
+from contrailctl.pod_key import parse_pod_key
 from contrailctl.table import format_table
 from manager.api.types import PodState, PodView, thick_names
 
@@ -22,9 +23,7 @@ _LABEL_WIDTH = 16
 
 def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -> Output:
     """Returns state, default routes, interfaces in order and events of the pod NAMESPACE/NAME."""
-    namespace, slash, name = arguments.pod.partition("/")
-    if not (namespace and slash and name) or "/" in name:
-        raise UsageError(f"{arguments.pod!r}: must be NAMESPACE/NAME")
+    namespace, name = parse_pod_key(arguments.pod)
     if isinstance(source, AgentApi):
         return _of_agent(source, namespace, name)
     pod = source.pod(namespace, name)

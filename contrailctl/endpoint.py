@@ -17,10 +17,11 @@ _MAX_LINE = 1 << 26  # bytes; a pod with 256 interfaces has a few hundred thousa
 
 
 class Endpoint(NamedTuple):
-    """A server; `timeout` is the limit for one request in seconds."""
+    """A server; `timeout` is the limit for one request in seconds, `token` what is sent to it, if it requires one."""
 
     url: str
     timeout: float
+    token: str = ""
 
     def get(self, path: str, query: Mapping[str, str | None] | None = None) -> bytes:
         """Returns the response body; query keys with the value None are omitted.
@@ -37,7 +38,8 @@ class Endpoint(NamedTuple):
         connection = self._connection()
         try:
             with self._unreachable_errors(self.timeout):
-                return _exchange(connection, self._target(path, query), time.monotonic() + self.timeout)
+                headers = {"Accept": "application/json", **self._authorization()}
+                return _exchange(connection, self._target(path, query), time.monotonic() + self.timeout, headers)
         finally:
             connection.close()
 
@@ -52,7 +54,8 @@ class Endpoint(NamedTuple):
         try:
             with self._unreachable_errors(self.timeout):
                 deadline = time.monotonic() + self.timeout
-                response, sock = _opened(connection, self._target(path, query), deadline, headers)
+                sent = {**headers, **self._authorization()}
+                response, sock = _opened(connection, self._target(path, query), deadline, sent)
                 body = b"" if response.status == http.HTTPStatus.OK else _read(response, sock, deadline)
             if response.status != http.HTTPStatus.OK:
                 raise self._failure(path, response.status, body)
@@ -65,6 +68,9 @@ class Endpoint(NamedTuple):
                 yield line
         finally:
             connection.close()
+
+    def _authorization(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def _target(self, path: str, query: Mapping[str, str | None] | None) -> str:
         parameters = {key: value for key, value in (query or {}).items() if value is not None}
@@ -100,8 +106,10 @@ class Endpoint(NamedTuple):
         return http.client.HTTPConnection(host, port, timeout=self.timeout)
 
 
-def _exchange(connection: http.client.HTTPConnection, target: str, deadline: float) -> tuple[int, bytes]:
-    response, sock = _opened(connection, target, deadline, {"Accept": "application/json"})
+def _exchange(
+    connection: http.client.HTTPConnection, target: str, deadline: float, headers: Mapping[str, str]
+) -> tuple[int, bytes]:
+    response, sock = _opened(connection, target, deadline, headers)
     return response.status, _read(response, sock, deadline)
 
 

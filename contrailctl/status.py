@@ -16,7 +16,7 @@ _LINUX = "linux"
 
 
 class ComponentStatus(msgspec.Struct, frozen=True):
-    """State of one process: Ready, NotReady or Unreachable; `reasons` say why it is not ready."""
+    """State of one process: Ready, NotReady or Unreachable; `reasons` say why it is not, or is not for single pods."""
 
     name: str
     url: str

@@ -1,11 +1,9 @@
 """Arguments of `contrailctl check`."""
 
 import argparse
-import shlex
 
 from contrailctl.check.live.arguments import add_live, add_pod_programs
-
-DEFAULT_NAMESPACE = "contrail"
+from contrailctl.kubeconfig import DEFAULT_NAMESPACE, add_kubeconfig, command_words
 
 
 def add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
@@ -28,13 +26,12 @@ def _add_connectivity(
         "found, 1 something found, 2 not checked.",
         parents=[common],
     )
-    connectivity.add_argument("--kubeconfig", metavar="FILE", default="", help="default: as for kubectl")
-    connectivity.add_argument("--context", metavar="NAME", default="", help="context of the kubeconfig")
+    add_kubeconfig(connectivity)
     connectivity.add_argument("--node", dest="nodes", metavar="NAME", action="append", help="only these nodes")
     where = connectivity.add_mutually_exclusive_group()
     where.add_argument(
         "--node-command",
-        type=_command,
+        type=command_words,
         metavar="COMMAND",
         help="runs contrailctl on the node {node}, such as 'ssh root@{node} contrailctl'; default: kubectl exec in its "
         "contrail-node pod",
@@ -45,17 +42,6 @@ def _add_connectivity(
     )
     _add_probes(connectivity)
     add_live(connectivity)
-
-
-def _command(text: str) -> list[str]:
-    """Returns the words of a command line."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
-    if not words:
-        raise argparse.ArgumentTypeError("must not be empty")
-    return words
 
 
 def _add_node(

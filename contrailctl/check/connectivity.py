@@ -11,9 +11,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from contrail_config.kube.client import KubeClient, connect
-from contrail_config.kube.configuration.load import load_client_config
-from contrail_config.kube.errors import KubeConfigurationError, KubeError
+from contrail_config.kube.client import KubeClient
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.kubernetes.expected_slices import StoredObjects, read_objects
@@ -23,13 +21,14 @@ from contrailctl.check.live.options import LiveOptions, live_options, places_of,
 from contrailctl.check.node_agent import INDEX_0_NAME
 from contrailctl.check.node_commands import CNID_CONTAINER, check_nodes, command_of, kubectl_command
 from contrailctl.check.store import store_findings
-from contrailctl.errors import NotFoundError, ResponseError, UnreachableError, UsageError
+from contrailctl.errors import NotFoundError, UsageError
+from contrailctl.kubeconfig import connected, kubectl_options
 from contrailctl.output import Output
+from contrailctl.progress import Progress
 
 NODE_TIMEOUT = 60.0
 """Seconds for one node: three looks at its kernel, and probes of the way to others."""
 
-_REQUEST_TIMEOUT = 30.0
 _SECOND_READING = 3.0  # seconds after the first one
 _OF_THE_KERNEL = (Fault.MISSING, Fault.STALE, Fault.WRONG)
 _NO_POD = "see why the DaemonSet has no pod there, or name its --namespace or a --node-command"
@@ -66,20 +65,18 @@ def check_connectivity(arguments: argparse.Namespace) -> Output:
 
 async def _checked(arguments: argparse.Namespace) -> Checked:
     options = live_options(arguments)
-    try:
-        config = await load_client_config(kubeconfig=arguments.kubeconfig, context=arguments.context)
-    except KubeConfigurationError as error:
-        raise UsageError(str(error)) from error
-    try:
-        async with connect(config, deadline=arguments.timeout or _REQUEST_TIMEOUT) as client:
-            stored, findings = await _check_store(client)
-            nodes = tuple(sorted(_selected(stored, arguments.nodes)))
-            pods = await _pods(client, arguments.namespace) if _needs_pods(arguments) else {}
-            live = None if options is None else _live_plan(arguments, options, stored, nodes, pods)
-            checked = await _check_nodes(arguments, stored, nodes, pods, findings)
-            return checked if live is None else await _with_live(checked, client, live, arguments.timeout)
-    except KubeError as error:
-        raise _readable(error) from error
+    async with Progress() as progress, connected(arguments) as client:
+        progress.stage("reading the store")
+        stored, findings = await _check_store(client)
+        nodes = tuple(sorted(_selected(stored, arguments.nodes)))
+        pods = await _pods(client, arguments.namespace) if _needs_pods(arguments) else {}
+        live = None if options is None else _live_plan(arguments, options, stored, nodes, pods)
+        progress.stage(f"checking {len(nodes)} nodes")
+        checked = await _check_nodes(arguments, stored, nodes, pods, findings)
+        if live is None:
+            return checked
+        progress.stage(f"checking with {len(live.places)} temporary pods")
+        return await _with_live(checked, client, live, arguments.timeout)
 
 
 async def _check_nodes(
@@ -129,7 +126,7 @@ def _live_plan(
         message = f"--live: no contrail-node pod in namespace {arguments.namespace}: name its --namespace or an --image"
         raise UsageError(message)
     images = {node: options.image or (pods[node].image if node in pods else "") or known for node, _ in places}
-    return LivePlan(places, networks, images, options.namespace, options.outside, _kubectl_options(arguments))
+    return LivePlan(places, networks, images, options.namespace, options.outside, kubectl_options(arguments))
 
 
 def without_consequences(findings: set[Finding], tunnels: Mapping[str, Sequence[str]]) -> set[Finding]:
@@ -165,16 +162,11 @@ def _commands(
     if arguments.node_command is not None:
         return {node: command_of(arguments.node_command, node, probes=arguments.probes) for node in nodes}
     names = {node: pods[node].metadata.name for node in nodes if node in pods}
-    client = _kubectl_options(arguments)
+    client = kubectl_options(arguments)
     return {
         node: kubectl_command(node, pod, arguments.namespace, probes=arguments.probes, client=client)
         for node, pod in names.items()
     }
-
-
-def _kubectl_options(arguments: argparse.Namespace) -> list[str]:
-    options = (("--kubeconfig", arguments.kubeconfig), ("--context", arguments.context))
-    return [part for option in options if option[1] for part in option]
 
 
 def _without_pod(node: str, namespace: str) -> Finding:
@@ -197,7 +189,3 @@ def _selected(stored: StoredObjects, wanted: Sequence[str] | None) -> set[str]:
     if unknown:
         raise NotFoundError(f"node {unknown[0]} not found")
     return set(wanted)
-
-
-def _readable(error: KubeError) -> UnreachableError | ResponseError:
-    return ResponseError(str(error)) if error.status else UnreachableError(str(error))

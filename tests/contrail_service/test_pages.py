@@ -19,7 +19,12 @@ def reasons() -> list[str]:
 
 
 @pytest.fixture
-async def client(aiohttp_client: MakeClient, reasons: list[str]) -> Client:
+def single_faults() -> list[str]:
+    return []
+
+
+@pytest.fixture
+async def client(aiohttp_client: MakeClient, reasons: list[str], single_faults: list[str]) -> Client:
     registry = CollectorRegistry()
     Counter("things", "Things.", registry=registry).inc(3)
 
@@ -27,7 +32,9 @@ async def client(aiohttp_client: MakeClient, reasons: list[str]) -> Client:
         raise RuntimeError("secret")
 
     app = web.Application(middlewares=[errors_as_json])
-    app.add_routes([*status_routes(lambda: reasons, registry), web.get("/broken", broken)])
+    app.add_routes(
+        [*status_routes(lambda: reasons, registry, single_faults=lambda: single_faults), web.get("/broken", broken)]
+    )
     return await aiohttp_client(app)
 
 
@@ -43,6 +50,19 @@ async def test_a_process_that_waits_for_nothing_is_ready(client: Client) -> None
     answer = await client.get("/readyz")
     assert answer.status == 200
     assert await answer.json() == {"ready": True, "reasons": []}
+
+
+async def test_a_fault_of_a_single_object_is_a_reason_with_which_the_process_stays_ready(
+    client: Client, reasons: list[str], single_faults: list[str]
+) -> None:
+    single_faults.append("pod p1: not connected")
+    answer = await client.get("/readyz")
+    assert answer.status == 200
+    assert await answer.json() == {"ready": True, "reasons": ["pod p1: not connected"]}
+    reasons.append("pods: not listed yet")
+    answer = await client.get("/readyz")
+    assert answer.status == 503
+    assert await answer.json() == {"ready": False, "reasons": ["pods: not listed yet", "pod p1: not connected"]}
 
 
 async def test_metrics_are_prometheus_text(client: Client) -> None:

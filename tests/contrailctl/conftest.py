@@ -13,9 +13,10 @@ from tests.support.scripted_plugins import added
 
 
 @pytest.fixture
-def contrailctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    for variable in ("CONTRAIL_MANAGER", "CONTRAIL_AGENT", "CNI_PATH"):
+def contrailctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    for variable in ("CONTRAIL_MANAGER", "CONTRAIL_AGENT", "CNI_PATH", "KUBECONFIG"):
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))  # without a kubeconfig
 
     async def run(*argv: str) -> CommandOutcome:
         status = await run_contrailctl(*argv)

@@ -59,6 +59,16 @@ async def test_a_component_that_is_not_ready_has_its_reasons(
     assert row(ended, "manager") == [manager, "NotReady", "0.1.0", "the store is locked; not listed yet"]
 
 
+async def test_reasons_of_a_ready_agent_are_shown_with_exit_status_0(contrailctl: Run, manager: str) -> None:
+    async def ready(_request: web.Request) -> web.Response:
+        return web.json_response({"ready": True, "reasons": ["datapath: pod shop/p1: eth1: no host end"]})
+
+    async with served([web.get("/readyz", ready)]) as agent:
+        ended = await contrailctl("--manager", manager, "--agent", agent, "status")
+    assert ended.status == 0
+    assert row(ended, "agent") == [agent, "Ready", "unknown", "datapath: pod shop/p1: eth1: no host end"]
+
+
 async def test_a_standby_manager_is_ready_and_names_the_leader(
     contrailctl: Run, agent: str, manager_process: FakeManagerApi
 ) -> None:

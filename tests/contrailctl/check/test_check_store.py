@@ -166,7 +166,7 @@ def test_a_node_that_is_gone_is_not_missing_while_addresses_of_its_blocks_are_he
     own = AddressEntry(node_owner("node-c"), None)
     block = Block(key, entries={key.first + 2: own}, node="node-c")
     assert ("node-c", "", "missing", "object of the node", "") in found(stored._replace(blocks=(block,)), now)
-    left = Block(key, entries={key.first + 2: own._replace(hold=Hold(0.0, 600.0))}, node="node-c")
+    left = Block(key, entries={key.first + 2: msgspec.structs.replace(own, hold=Hold(0.0, 600.0))}, node="node-c")
     assert found(stored._replace(blocks=(left,)), now) == []
 
 

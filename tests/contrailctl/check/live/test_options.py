@@ -15,7 +15,7 @@ from tests.support.virtual_networks import make_network
 
 
 def parsed(*options: str) -> argparse.Namespace:
-    return parse_arguments(["check", "connectivity", *options], version="1")
+    return parse_arguments(["check", "connectivity", *options], program="contrailctl", version="1")
 
 
 @pytest.fixture

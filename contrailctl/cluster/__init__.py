@@ -1,0 +1,1 @@
+"""What `contrailctl` shows of a whole cluster, from its API server."""

@@ -1,0 +1,1 @@
+"""Everything that a bug report needs of a cluster, in one archive without secrets."""
