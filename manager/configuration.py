@@ -4,6 +4,7 @@ The structs are the schema. What a type cannot express (CIDRs, addresses, combin
 one message reports all problems, each with the path of its key.
 """
 
+import re
 import socket
 from enum import StrEnum
 from typing import Annotated, Final, Literal
@@ -22,11 +23,15 @@ from manager.parsing.netconf import check_ipv6_mtu
 from manager.parsing.routes import parse_routes
 from manager.parsing.subnets import parse_subnets
 from manager.parsing.validation import Setting, ValidationErrors
+from manager.web.host_names import host_name_pattern
 
 ClusterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$", max_length=63)]
 Mtu = Annotated[int, msgspec.Meta(ge=68, le=65535)]
 AUTO: Final = "auto"
 """In place of an MTU: the longest that fits the tunnels between nodes; `WITHOUT_TUNNELS` while there are none."""
+
+_PROJECT: Final = re.compile(r"[^:]+:[^:]+")
+"""Domain and name of a project."""
 
 WITHOUT_TUNNELS: Final = 1500
 """MTU while networks end at each node."""
@@ -84,9 +89,18 @@ class KubernetesStoreSettings(_Section, frozen=True, tag_field="kind", tag="kube
 
 
 class ContrailStoreSettings(VncSettings, frozen=True, tag_field="kind", tag="vnc"):
-    """A Contrail API server. `take_over`: pods and networks that another program wrote for the cluster are kept."""
+    """A Contrail API server. `take_over`: pods and networks that another program wrote for the cluster are kept.
+
+    `projects` (`domain:project`): NADs, pods and namespaces may name their networks.
+    """
 
     take_over: bool = False
+    projects: tuple[str, ...] = ()
+
+    @property
+    def named_projects(self) -> tuple[tuple[str, str], ...]:
+        """Domain and name of each of the projects."""
+        return tuple((domain, name) for domain, _, name in (each.partition(":") for each in self.projects))
 
 
 class MetaPlugin(StrEnum):
@@ -120,6 +134,13 @@ class NamespaceIsolation(_Section, frozen=True):
     global_namespaces: tuple[str, ...] = ("default",)
 
 
+class ApiAccessSettings(_Section, frozen=True):
+    """Who may read the API: by which host names, and with the token in `token_file` if that is set."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    token_file: str | None = None
+
+
 class ManagerConfiguration(_Section, frozen=True):
     """The whole configuration file."""
 
@@ -134,6 +155,8 @@ class ManagerConfiguration(_Section, frozen=True):
     l3_beyond_nodes: Annotated[int, msgspec.Meta(ge=0)] = 64  # 0: never
     listen: str = "127.0.0.1:8083"
     metrics_listen: str | None = None
+    web_page: bool = True
+    api_access: ApiAccessSettings = ApiAccessSettings()
 
     @property
     def network_mtu(self) -> int | None:
@@ -166,7 +189,7 @@ def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> 
     if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
         errors.add("meta-plugin.default-networks", "needs a meta plugin: meta-plugin.kind is none")
     if configuration.network_slices and not isinstance(configuration.store, KubernetesStoreSettings):
-        errors.add("network-slices", "needs store.kind kubernetes: other stores have one node")
+        errors.add("network-slices", "needs store.kind kubernetes: with vnc agents derive them")
     if isinstance(configuration.source, KubernetesSourceSettings):
         errors.parse("source.lease-namespace", namespace_name, configuration.source.lease_namespace)
         if configuration.source.node_selector is not None:
@@ -175,6 +198,7 @@ def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> 
     errors.parse_each("meta-plugin.system-namespaces", namespace_name, configuration.meta_plugin.system_namespaces)
     global_namespaces = configuration.namespace_isolation.global_namespaces
     errors.parse_each("namespace-isolation.global-namespaces", namespace_name, global_namespaces)
+    errors.parse_each("api-access.allowed-hosts", host_name_pattern, configuration.api_access.allowed_hosts)
     if errors.problems:
         raise ConfigurationError(f"{origin}: {'; '.join(errors.problems)}")
     parse_listen(configuration.listen, key=f"{origin}: listen")
@@ -207,10 +231,11 @@ def _check_store(errors: ValidationErrors, configuration: ManagerConfiguration) 
     in_cluster = isinstance(configuration.source, KubernetesSourceSettings)
     match configuration.store:
         case ContrailStoreSettings() as settings:
-            if not in_cluster:
-                errors.add("store.kind", "vnc: needs source.kind kubernetes")
             for key, problem in setting_problems(settings):
                 errors.add(f"store.{key}", problem)
+            for project in settings.projects:
+                if not _PROJECT.fullmatch(project):
+                    errors.add("store.projects", f"{project!r} is not DOMAIN:PROJECT")
         case EmbeddedStoreSettings() if in_cluster:
             errors.add("store.kind", "embedded: agents in a cluster cannot read it: use kubernetes")
         case KubernetesStoreSettings() if not in_cluster:

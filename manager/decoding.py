@@ -5,6 +5,7 @@ hundred thousand pods are cached; the annotations of a manifest may be lists and
 Spec and status are the same in both and are defined here.
 """
 
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -108,10 +109,10 @@ def make_pod(
     """Returns the pod; `default_node` is the node of a pod that names none."""
     spec = spec or PodSpec()
     return Pod(
-        namespace=metadata.namespace,
+        namespace=sys.intern(metadata.namespace),  # few namespaces and nodes, many pods
         name=metadata.name,
         uid=metadata.uid,
-        node=spec.node_name or default_node,
+        node=sys.intern(spec.node_name or default_node),
         annotations=metadata.annotations,
         host_network=bool(spec.host_network),
         gone=status is not None and _holds_nothing(status),

@@ -19,11 +19,14 @@ from contrail_config.objects import EventType, FqName, Refusal, VirtualMachine
 from contrail_config.store import EventLog, Store
 from manager.api.change_log import ChangeLog
 from manager.api.change_publisher import ChangePublisher
+from manager.api.node_table import NodeTable
 from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
 from manager.controller.default_mtu import DefaultMtu
+from manager.controller.missing_modules import MissingModules
 from manager.controller.nad_controller import NadController
 from manager.controller.namespace_networks import NamespaceNetworks
+from manager.controller.network_table import FindNetwork, no_others
 from manager.controller.pod_controller import PodController
 from manager.controller.pod_reconciler import OnAssigned
 from manager.controller.pod_record import PodRecord
@@ -74,8 +77,9 @@ class Manager:
     `orphan_hold`: seconds for which addresses without a virtual machine, found at start, are held. More than zero where
     virtual machines may be deleted while no manager runs, since their ports may still be plugged.
     `on_assigned` is called with each pod's virtual machine once it is written. `watch_deletions`: deletions of virtual
-    machines from the store. `clock` returns monotonic seconds. `queries` answers the read-only API, and
-    `change_log` has the changes for those who watch it.
+    machines from the store. `find_network` is asked for networks that others made, when they are named. `clock` returns
+    monotonic seconds. `queries` answers the read-only API, and `change_log` has the changes for those who watch it.
+    `nodes` takes the reports of nodes.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class Manager:
         orphan_hold: float = 0.0,
         on_assigned: OnAssigned = _ignore_assigned,
         watch_deletions: WatchDeletions = no_deletions,
+        find_network: FindNetwork = no_others,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.metrics = metrics = ManagerMetrics(registry)
@@ -98,8 +103,11 @@ class Manager:
         self._watch_deletions = watch_deletions
         self.catalogue = Catalogue()
         records: dict[str, PodRecord] = {}
-        self.queries = ManagerQueries(records, store, event_log, meta_plugin=configuration.meta_plugin)
         self.change_log = ChangeLog()
+        self.nodes = NodeTable(self.change_log)
+        self.queries = ManagerQueries(
+            records, store, event_log, meta_plugin=configuration.meta_plugin, reports=self.nodes.reports
+        )
         self._changes = ChangePublisher(
             self.change_log, records=records, networks=self.catalogue.networks, view=self.queries.pod_view
         )
@@ -114,7 +122,8 @@ class Manager:
             on_reconciled=self._networks_reconciled,
             pods_released=self._pods_released,
             namespace_network_deleted=self._namespace_network_deleted,
-            network_changed=self._changes.network_changed,
+            network_changed=self._network_changed,
+            find_network=find_network,
         )
         self.namespaces = NamespaceNetworks(
             configuration=configuration,
@@ -134,6 +143,7 @@ class Manager:
             network_released=self.nads.networks.released,
             on_assigned=on_assigned,
             unreconciled_nads=self._unreconciled,
+            look_for_network=self.nads.networks.look_for,
             default_mtu=self.default_mtu.of_node,
             observer=self._changes,
             clock=clock,
@@ -141,6 +151,7 @@ class Manager:
         self.refusals = RefusalReporter(
             catalogue=self.catalogue, find_nad=self.nads.records.get, recorder=self.recorder
         )
+        self.missing_modules = MissingModules(self.recorder)
         self.pod_network_uuid = pod_network_uuid(configuration.cluster_name)
         self.spans_nodes = configuration.network_slices
         self.loaded = asyncio.Event()
@@ -185,6 +196,7 @@ class Manager:
             *self.nads.queues,
             *self.pods.queues,
             self.refusals.queue,
+            self.missing_modules.queue,
             self._chores,
             self.default_mtu.queue,
         )
@@ -221,6 +233,11 @@ class Manager:
 
     def _namespace_network_deleted(self, namespace: str) -> None:
         self.namespaces.deleted(namespace)
+
+    def _network_changed(self, name: FqName) -> None:
+        self._changes.network_changed(name)
+        if name not in self.catalogue.networks:
+            self.namespaces.network_gone(name)
 
     def _requeue_dependents(self, dependency: Dependency) -> None:
         self.pods.requeue_dependents(dependency)
@@ -274,12 +291,16 @@ class Manager:
     def _handle_namespace(self, namespace: Namespace, *, gone: bool) -> None:
         """Keeps only the annotations that count, and nothing of namespaces without them."""
         stated = {} if gone else namespace.annotations
-        if annotations := {key: stated[key] for key in NAMESPACE_KEYS if key in stated}:
+        annotations = {key: stated[key] for key in NAMESPACE_KEYS if key in stated}
+        is_changed = annotations != self.catalogue.namespaces.get(namespace.name, {})
+        if annotations:
             self.catalogue.namespaces[namespace.name] = annotations
         else:
             self.catalogue.namespaces.pop(namespace.name, None)
-        self.namespaces.changed(namespace.name)
-        self.pods.requeue_dependents(namespace_dependency(namespace.name))
+        if is_changed or not annotations:  # the store may have the network of one that was isolated before the start
+            self.namespaces.changed(namespace.name)
+        if is_changed:  # else hundreds of waiting pods would be reconciled with every change of a label
+            self.pods.requeue_dependents(namespace_dependency(namespace.name))
 
     async def _handle_listed(self, listed: Listed) -> None:
         if self._unready:
@@ -304,6 +325,7 @@ class Manager:
         await self.nads.close()
         await self.pods.close()
         await self.refusals.close()
+        await self.missing_modules.close()
         await self.default_mtu.close()
         await self.recorder.flush()  # after the work in progress, which records events
         self._changes.close()

@@ -42,6 +42,7 @@ On a node, by its name as uid, as the events of its kubelet:
 | reason | type | when |
 |---|---|---|
 | TunnelMtuTooLow | Warning | its tunnels take far less than those of most nodes: the default MTU leaves it out |
+| KernelModuleMissing | Warning | its kernel lacks a module that the datapath needs: it takes no pods |
 
 Problems that a source finds in its input have reasons of the source.
 """
@@ -77,3 +78,4 @@ class Reason(StrEnum):
     SUBNET_REFUSED = "SubnetRefused"
     NETWORK_NOT_CONNECTED = "NetworkNotConnected"
     TUNNEL_MTU_TOO_LOW = "TunnelMtuTooLow"
+    KERNEL_MODULE_MISSING = "KernelModuleMissing"

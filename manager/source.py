@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 
-class Pod(msgspec.Struct, frozen=True):
+class Pod(msgspec.Struct, frozen=True, gc=False):
     """A pod as the manager reads it. `uid` is always a UUID; `node` is always set: unbound pods are not sent.
 
     `excluded`: its node has no agent of ours, so it gets no interfaces unless it has them already.

@@ -1,5 +1,6 @@
 """NAD controller: reconciles each NAD with the store, and publishes to the catalogue which NADs pods can use."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -11,7 +12,7 @@ from manager.configuration import ManagerConfiguration
 from manager.controller.nad_pacing import NadPacing, counted_items
 from manager.controller.nad_reconciler import NadReconciler
 from manager.controller.nad_record import NadRecord
-from manager.controller.network_table import NetworkTable
+from manager.controller.network_table import FindNetwork, NetworkTable
 from manager.dependencies import Dependency, nad_dependency, network_dependency
 from manager.events import EventRecorder
 from manager.mapping.catalogue import Catalogue
@@ -44,13 +45,18 @@ class NadController:
         pods_released: Callable[[str], Awaitable[None]],
         namespace_network_deleted: Callable[[str], None],
         network_changed: Callable[[FqName], None],
+        find_network: FindNetwork,
     ) -> None:
         self._on_network_changed = network_changed
         self._namespace_network_deleted = namespace_network_deleted
         self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
         self._dangling = WorkQueue(self._report_dangling, limit=_CONCURRENCY)
         self.networks = NetworkTable(
-            store, catalogue.networks, on_change=self._network_changed, on_deleted=self._network_deleted
+            store,
+            catalogue.networks,
+            on_change=self._network_changed,
+            on_deleted=self._network_deleted,
+            find=find_network,
         )
         self._restores = WorkQueue(self.networks.restore_if_deleted, limit=1, transient=StoreError)
         self._reconciler = NadReconciler(
@@ -63,6 +69,7 @@ class NadController:
         )
         self._configuration = configuration
         self._pacing = NadPacing()
+        self._parsing = asyncio.Lock()
         self._is_paced = False
         self._default_mtu = configuration.network_mtu
         self._catalogue = catalogue
@@ -153,6 +160,8 @@ class NadController:
             await self._reconciler.end(key)
             self.ended.discard(key)
             return
+        if counted_items(record.nad):
+            await self._parse(record)
         known = await self._reconciler.reconcile(key, record)
         if self.records.get(key) is not record:
             return  # changed during the reconciliation, and queued again
@@ -160,6 +169,16 @@ class NadController:
         if self._catalogue.nads.get(key) != known:
             self._catalogue.nads[key] = known
             self._requeue_dependents(nad_dependency(key))
+
+    async def _parse(self, record: NadRecord) -> None:
+        """Parses a NAD with long lists while no other one is, and lets other tasks run before.
+
+        Those of all workers in one round of the event loop would take seconds, and a leader that needs a few such
+        rounds to renew its lease would lose it.
+        """
+        async with self._parsing:
+            await asyncio.sleep(0)
+            record.parse()
 
     async def _report_dangling(self, key: str) -> None:
         """Reports a NAD's missing network, once the queue is idle: another NAD in it may create that network."""

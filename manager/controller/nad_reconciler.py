@@ -133,6 +133,7 @@ class NadReconciler:
         if not may_use_network(self._configuration, own=record.nad.namespace, network=reference):
             message = f"network {':'.join(reference)}: denied to {record.nad.namespace} by namespace isolation"
             return await self._refuse(record, Reason.NETWORK_FORBIDDEN, message)
+        await self._networks.look_for(reference)
         self._dependents[reference].add(key)
         if reference in self._catalogue.networks:
             record.reported = None  # a later problem is reported again
@@ -148,7 +149,13 @@ class NadReconciler:
         if own is not None:
             wanted = with_stored_identity(wanted, own)
         holder = self._catalogue.networks.get(wanted.fq_name) or self._networks.unconfirmed(wanted.fq_name)
-        if own is None and holder is not None and (holder.nad != key or wanted.fq_name in self._catalogue.networks):
+        is_known = wanted.fq_name in self._catalogue.networks
+        if (
+            own is None
+            and holder is not None
+            and (holder.nad != key or is_known)
+            and not self._networks.may_adopt(holder)
+        ):
             self._dependents[wanted.fq_name].add(key)
             message = f"network {wanted.name} already exists: give this NAD another name"
             return await self._refuse(record, Reason.NETWORK_NAME_TAKEN, message)

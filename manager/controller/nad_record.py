@@ -31,12 +31,12 @@ class NadRecord:
     @property
     def definition(self) -> NetworkDefinition | ForeignDefinition | None:
         """The parsed definition; None if the NAD is invalid."""
-        return self._parse()[0]
+        return self.parse()[0]
 
     @property
     def problem(self) -> str:
         """Why the NAD is invalid; empty if it is valid."""
-        return self._parse()[1]
+        return self.parse()[1]
 
     @property
     def reference(self) -> FqName | None:
@@ -51,7 +51,8 @@ class NadRecord:
         """Whether the NAD's author chooses the forwarding mode, not the manager."""
         return FORWARDING_MODE_KEY in self.nad.annotations
 
-    def _parse(self) -> tuple[NetworkDefinition | ForeignDefinition | None, str]:
+    def parse(self) -> tuple[NetworkDefinition | ForeignDefinition | None, str]:
+        """Returns definition and problem. The first call may take tenths of a second."""
         if self._parsed is None:
             try:
                 self._parsed = parse_nad(self.nad, default_mtu=self._default_mtu), ""

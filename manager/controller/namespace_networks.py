@@ -5,7 +5,7 @@ settings of the cluster pod network. Its pods have it at index 0. It takes no ne
 namespace is gone, and is deleted with its last interface.
 
 A network of the same name that somebody else created, such as that of a NAD with the namespace's name, is left alone:
-pods of the namespace wait then.
+pods of the namespace wait then, until it is deleted.
 
 Its addresses are reserved in the cluster pod network (`manager.mapping.virtual_machine.address_requests`).
 """
@@ -17,11 +17,12 @@ import msgspec
 
 from contrail_config.errors import ConflictError, StoreError
 from contrail_config.kube.work_queue import WorkQueue
-from contrail_config.objects import VirtualNetwork
+from contrail_config.objects import FqName, VirtualNetwork
+from contrail_config.stored_identity import with_stored_identity
 from manager.configuration import ManagerConfiguration
 from manager.controller.network_table import NetworkTable, describe_subnets
 from manager.mapping.catalogue import Catalogue
-from manager.mapping.fq_names import isolated_network_name, pod_network_name
+from manager.mapping.fq_names import isolated_network_name, namespace_of_isolated_network, pod_network_name
 from manager.mapping.virtual_network import isolated_network
 from manager.parsing.errors import AnnotationError
 from manager.parsing.namespace_settings import ISOLATION_KEY, parse_namespace_settings
@@ -49,9 +50,16 @@ class NamespaceNetworks:
         self._networks = networks
 
     def changed(self, namespace: str) -> None:
-        """Reconciles the namespace if it is isolated, or was."""
-        if ISOLATION_KEY in self._catalogue.namespaces.get(namespace, {}) or self._own(namespace) is not None:
+        """Reconciles the namespace if it is isolated, or was and has a network that is not retired yet."""
+        own = self._own(namespace)
+        if ISOLATION_KEY in self._catalogue.namespaces.get(namespace, {}) or (own is not None and not own.retired):
             self.queue.add(namespace)
+
+    def network_gone(self, name: FqName) -> None:
+        """Reconciles the namespace whose own network has this name: somebody else's network may have had it."""
+        namespace = namespace_of_isolated_network(self._configuration.cluster_name, name)
+        if namespace is not None:
+            self.changed(namespace)
 
     def unreconciled(self, namespace: str) -> list[str]:
         """Returns the namespace if it is queued: its pods wait for its network."""
@@ -86,19 +94,26 @@ class NamespaceNetworks:
             log.warning("namespace %s: its network stays as it is: %s", namespace, error)
             return
         if settings.isolated:
-            await self._put(isolated_network(namespace, settings, self._configuration), own)
+            await self._put(self._with_stored_subnets(isolated_network(namespace, settings, self._configuration)), own)
         elif own is not None:
             deleted = await self._networks.retire(own)
             log.info("network %s: %s", own.name, "deleted" if deleted else "takes no new pods")
+
+    def _with_stored_subnets(self, network: VirtualNetwork) -> VirtualNetwork:
+        """Returns the network with the subnets of the pod network as it is: one that others made has other gateways."""
+        pod_network = self._catalogue.networks.get(pod_network_name(self._configuration.cluster_name))
+        return network if pod_network is None else msgspec.structs.replace(network, subnets=pod_network.subnets)
 
     async def _put(self, wanted: VirtualNetwork, own: VirtualNetwork | None) -> None:
         if wanted.fq_name == pod_network_name(self._configuration.cluster_name):
             return  # of the namespace `default`
         # An unconfirmed network is being written, or was without an answer.
         holder = own or self._catalogue.networks.get(wanted.fq_name) or self._networks.unconfirmed(wanted.fq_name)
-        if holder is not None and holder.namespace != wanted.namespace:
+        if holder is not None and holder.namespace != wanted.namespace and not self._networks.may_adopt(holder):
             log.warning("network %s: already exists, and does not belong to the namespace", wanted.name)
             return
+        if own is not None:
+            wanted = with_stored_identity(wanted, own)
         if own is not None and own == msgspec.structs.replace(wanted, vni=own.vni):
             return
         try:

@@ -6,7 +6,7 @@ network that pods use, or may use, was deleted by mistake: it is written again, 
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -21,9 +21,18 @@ from manager.store_space import once_there_is_space
 
 log = logging.getLogger(__name__)
 
+FindNetwork = Callable[[FqName], Awaitable[VirtualNetwork | None]]
+"""Returns a network of others that the store does not show before it is named; None if there is none."""
+
+
+async def no_others(_name: FqName) -> None:
+    """The store shows all networks."""
+
 
 class NetworkTable:
     """`networks` is the catalogue's; `on_change` is called with the name of each network that changed in any way.
+
+    `find` is asked for networks that are named and not known.
 
     `on_deleted` is called with each network of the table that the watch reports as deleted, so that
     `restore_if_deleted` is called where nobody else changes it.
@@ -36,7 +45,9 @@ class NetworkTable:
         *,
         on_change: Callable[[FqName], None],
         on_deleted: Callable[[VirtualNetwork], None],
+        find: FindNetwork = no_others,
     ) -> None:
+        self._find = find
         self._store = store
         self._networks = networks
         self._on_change = on_change
@@ -65,6 +76,16 @@ class NetworkTable:
         async for change in changes:
             if change.object is not None:
                 self._take(change.type, change.object)
+
+    async def look_for(self, name: FqName) -> None:
+        """Adds a network of others if it is not known and exists. Raises StoreError."""
+        if name not in self._networks and (found := await self._find(name)) is not None:
+            self._note(found)
+            self._on_change(name)
+
+    def may_adopt(self, network: VirtualNetwork) -> bool:
+        """Whether others made the network, and the store may let it become one of ours."""
+        return self._find is not no_others and not self._is_own(network)
 
     async def put(self, network: VirtualNetwork) -> VirtualNetwork:
         """Writes an own network and returns it as stored. Raises ConflictError if another network has its name."""

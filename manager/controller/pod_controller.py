@@ -3,6 +3,9 @@
 Level-triggered: every event only queues the pod's key, so a burst of events costs one reconciliation, and a manager
 that was killed at any moment is followed by one that continues: allocation is idempotent per interface, and a virtual
 machine is written atomically.
+
+Pods that are tried again, since they or what they wait for changed, are deferred: one change may concern thousands of
+them, and a tenant may make such changes all the time. New pods of others are tried between them.
 """
 
 import asyncio
@@ -26,7 +29,7 @@ from manager.controller.orphaned_addresses import orphaned_interfaces
 from manager.controller.pending_index import PendingIndex
 from manager.controller.pending_reporter import PendingReporter
 from manager.controller.pod_observer import PodObserver
-from manager.controller.pod_reconciler import OnAssigned, PodReconciler, UnreconciledNads
+from manager.controller.pod_reconciler import LookForNetwork, OnAssigned, PodReconciler, UnreconciledNads
 from manager.controller.pod_record import UNTRIED, PodRecord, assignment_of
 from manager.controller.pod_writer import IsPlugged, PodWriter, adopt_claims, describe_conflict
 from manager.controller.static_pods import StaticPods
@@ -69,6 +72,7 @@ class PodController:
         network_released: Callable[[str], None],
         on_assigned: OnAssigned,
         unreconciled_nads: UnreconciledNads,
+        look_for_network: LookForNetwork,
         default_mtu: Callable[[str], int],
         observer: PodObserver,
         clock: Callable[[], float],
@@ -101,6 +105,7 @@ class PodController:
             allocator=self.allocator,
             static_pods=self._static_pods,
             unreconciled_nads=unreconciled_nads,
+            look_for_network=look_for_network,
             nad_waits=self.nad_waits,
             writer=PodWriter(
                 cluster=configuration.cluster_name,
@@ -162,7 +167,10 @@ class PodController:
             record.pod, record.ended_uid = pod, None
             if record.assignment is None or record.assignment.uuid != pod.uid:
                 self._observer.pod_changed(record, None)
-            self.queue.add(key)
+            if record.outcome is UNTRIED:
+                self.queue.add(key)
+            else:
+                self.queue.add_deferred(key)
 
     def gone(self, pod: Pod) -> None:
         """Removes a pod that was deleted or rejected, or has ended. A successor of the same name is left alone."""
@@ -212,7 +220,7 @@ class PodController:
     def requeue_dependents(self, dependency: Dependency) -> None:
         """Queues the pods that wait for this dependency."""
         for key in self.pending.waiting_for(dependency):
-            self.queue.add(key)
+            self.queue.add_deferred(key)
 
     async def released_in(self, network_uuid: str) -> None:
         """Returns once the queued pods that hold addresses in the network are reconciled, or after a bound.

@@ -7,7 +7,8 @@ a waiting or refused pod can still be corrected. Only what belonged to an earlie
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -28,6 +29,7 @@ from manager.mapping.catalogue import Catalogue
 from manager.mapping.errors import MappingError, PodRefusedError, PodWaitsError
 from manager.mapping.interface_names import sandbox_names
 from manager.mapping.interface_resolution import ResolvedInterfaces, resolve_interfaces
+from manager.mapping.primary_network import network_name
 from manager.mapping.request_changes import describe_change
 from manager.mapping.virtual_machine import build_pending_virtual_machine, summarize_virtual_machine
 from manager.reasons import Reason
@@ -56,6 +58,10 @@ UnreconciledNads = Callable[[Pod], Collection[str]]
 """Returns the NADs that a pod names, as `namespace/name`, and its namespace, as far as they are queued."""
 
 
+LookForNetwork = Callable[[FqName], Awaitable[None]]
+"""Adds a network of others, which a pod or its namespace names, to the catalogue. Raises StoreError."""
+
+
 class PodReconciler:
     """Reconciles one pod at a time.
 
@@ -74,6 +80,7 @@ class PodReconciler:
         allocator: AddressAllocator,
         static_pods: StaticPods,
         unreconciled_nads: UnreconciledNads,
+        look_for_network: LookForNetwork,
         nad_waits: NadWaits,
         writer: PodWriter,
         on_assigned: OnAssigned,
@@ -89,6 +96,7 @@ class PodReconciler:
         self._allocator = allocator
         self._static_pods = static_pods
         self._unreconciled_nads = unreconciled_nads
+        self._look_for_network = look_for_network
         self._nad_waits = nad_waits
         self._writer = writer
         self._on_assigned = on_assigned
@@ -160,6 +168,7 @@ class PodReconciler:
         if self._nad_waits.must_wait(key, partial(self._unreconciled_nads, pod)):
             return  # nothing is known to be wrong yet, so there is no outcome and no event
         was_assigned = record.assignment is not None
+        await self._look_for_primary(pod)
         try:
             resolved = self._resolve(pod)
             vm = await self._writer.assign(key, pod, resolved, record)
@@ -174,6 +183,13 @@ class PodReconciler:
             self._on_assigned(vm, is_new=True)
             await self._conclude(key, record, pod, READY, vm, is_written=True)
             await self._report_assigned(pod, vm, resolved)
+
+    async def _look_for_primary(self, pod: Pod) -> None:
+        """Looks for the network of index 0 where only others can have made it."""
+        with suppress(MappingError):  # reported when the pod is resolved
+            name = network_name(pod, self._catalogue, self._configuration)
+            if name not in self._catalogue.networks:
+                await self._look_for_network(name)
 
     async def _defer(self, key: str, record: PodRecord, pod: Pod, error: MappingError) -> None:
         """Records why the pod has no virtual machine, and releases what other pods may need."""

@@ -3,6 +3,8 @@
 import sys
 from typing import NamedTuple
 
+import msgspec
+
 from contrail_config.objects import VirtualMachine, interface_uuid
 from contrail_config.store import AddressRequest
 from manager.api.types import PodState
@@ -11,7 +13,7 @@ from manager.reasons import Reason
 from manager.source import Pod
 
 
-class Assignment(NamedTuple):
+class Assignment(msgspec.Struct, frozen=True, gc=False):
     """What the store holds for a pod: uuid, name and node of its virtual machine, networks of its interfaces.
 
     `addresses` is their number. `has_mirror_pod`: the pod is a static pod, whose mirror pod may come back.
@@ -147,8 +149,8 @@ def assignment_of(vm: VirtualMachine) -> Assignment:
     return Assignment(
         uuid=vm.uuid,
         name=vm.name,
-        node=sys.intern(vm.node),  # few nodes, many pods
-        networks=tuple(interface.network_uuid for interface in vm.interfaces),
+        node=sys.intern(vm.node),  # few nodes and networks, many pods
+        networks=tuple(sys.intern(interface.network_uuid) for interface in vm.interfaces),
         addresses=sum(len(interface.addresses) for interface in vm.interfaces),
         has_mirror_pod=vm.has_mirror_pod,
         foreign_interfaces=() if is_derived else uuids,

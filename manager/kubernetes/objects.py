@@ -20,6 +20,9 @@ UNREADABLE = "ObjectUnreadable"
 _MAX_CONFIG_HASH: Final = 253
 """Characters, as the definition of virtual machines has it; kubelet's hashes have 32."""
 
+_MAX_SHARED: Final = 1024
+"""Characters of annotations that are shared: what tenants write must not fill the cache."""
+
 T = TypeVar("T", bound=KubeObject)
 
 
@@ -72,7 +75,16 @@ def _texts(annotations: msgspec.Struct | None) -> Mapping[str, str]:
     if annotations is None:
         return {}
     found = ((key, getattr(annotations, name)) for name, key in _names(type(annotations)))
-    return {key: value for key, value in found if isinstance(value, str)}
+    texts = tuple((key, value) for key, value in found if isinstance(value, str))
+    if sum(len(value) for _, value in texts) > _MAX_SHARED:
+        return dict(texts)
+    return _shared(texts)
+
+
+@functools.lru_cache(maxsize=1024)
+def _shared(texts: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """Returns one mapping for the many pods that have the same annotations, such as those of a Deployment."""
+    return dict(texts)
 
 
 @functools.cache

@@ -33,7 +33,10 @@ from manager.kubernetes.cluster import ClusterMember, join_cluster
 from manager.kubernetes.contrail import join_contrail, lead_on_contrail, make_contrail_manager
 from manager.kubernetes.node_block_keeper import NodeBlockKeeper
 from manager.kubernetes.node_report_watch import may_be_plugged
+from manager.kubernetes.pod_trace import read_pod_trace
 from manager.manager import Manager, run_until_first_ends
+from manager.web.access import access_of
+from manager.web.serving import served_routes
 
 _CRD_CHECK_INTERVAL = 5.0
 """Seconds between checks that the CRDs of the store exist."""
@@ -116,6 +119,10 @@ def make_manager(
     cluster.node_reports.on_refused(manager.refused)
     cluster.node_reports.on_report(lambda node, report: manager.default_mtu.reported(node, report.tunnel_mtu))
     cluster.node_reports.on_removed(manager.default_mtu.removed)
+    cluster.node_reports.on_report(lambda node, report: manager.missing_modules.reported(node, report.missing_modules))
+    cluster.node_reports.on_removed(manager.missing_modules.removed)
+    cluster.node_reports.on_report(manager.nodes.reported)
+    cluster.node_reports.on_removed(manager.nodes.removed)
     cluster.orphans.on_orphaned(manager.orphaned)
     if configuration.l3_beyond_nodes:
         store.slices.on_spread(configuration.l3_beyond_nodes, manager.network_spread)
@@ -142,7 +149,13 @@ async def _serve(
         return [*cluster.readiness(manager.readiness()), *(problems() if cluster.is_leader else ())]
 
     status = status_routes(readiness, registry)
-    pages = [*status, *api_routes(manager.queries, manager.change_log, unavailable=cluster.unavailable_reason)]
+    api = api_routes(
+        manager.queries,
+        manager.change_log,
+        unavailable=cluster.unavailable_reason,
+        trace=partial(read_pod_trace, cluster.client),
+    )
+    pages = served_routes(configuration, access_of(configuration), api=api, status=status)
     await serve_api(stack, pages_runner(pages), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 

@@ -23,6 +23,12 @@ def isolated_network_name(cluster: str, namespace: str) -> FqName:
     return nad_network_name(cluster, namespace=namespace, name=namespace)
 
 
+def namespace_of_isolated_network(cluster: str, name: FqName) -> str | None:
+    """Returns the namespace whose own pod network would have this name; None if none would."""
+    namespace, _, nad = (nad_of_network(cluster, name) or "").partition("/")
+    return namespace if namespace and namespace == nad else None
+
+
 def nad_of_network(cluster: str, name: FqName) -> str | None:
     """Returns `namespace/name` of the NAD whose own network has this name; None if that can be no NAD's."""
     _, project, network = name

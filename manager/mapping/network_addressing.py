@@ -59,6 +59,7 @@ def gateway_problem(network: VirtualNetwork, address: str) -> str | None:
     return bare.reserved.get(parse_address(address, family=family_of(address)))
 
 
+@lru_cache(maxsize=8192)
 def cidr_bounds(cidr: str) -> tuple[int, int]:
     """Returns first and last address, as ints, of a CIDR in canonical form."""
     address, _, length = cidr.partition("/")

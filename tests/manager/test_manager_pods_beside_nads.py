@@ -220,3 +220,30 @@ async def test_nads_with_long_lists_are_not_delayed_in_the_first_list(running: R
     cidrs = [",".join(f"10.{number}.{item}.0/24" for item in range(200)) for number in range(1, 31)]
     await running.send_list(*(make_nad(f"long-{number}", cidr=cidr) for number, cidr in enumerate(cidrs)))
     assert len(await running.store.networks()) == 31
+
+
+async def test_nads_with_long_lists_are_parsed_in_rounds_of_the_event_loop_of_their_own(
+    running: RunningManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader that renews its lease needs a few rounds, so none may take as long as all workers need to parse."""
+    rounds, parsed = 0, list[int]()
+
+    async def count_rounds() -> None:
+        nonlocal rounds
+        while True:
+            await asyncio.sleep(0)
+            rounds += 1
+
+    def parse(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefinition:
+        parsed.append(rounds)
+        return parse_nad(nad, default_mtu=default_mtu)
+
+    monkeypatch.setattr(nad_record, "parse_nad", parse)
+    counting = asyncio.create_task(count_rounds())
+    cidrs = [",".join(f"10.{number}.{item}.0/24" for item in range(80)) for number in range(1, 21)]
+    try:
+        await running.send_list(*(make_nad(f"long-{number}", cidr=cidr) for number, cidr in enumerate(cidrs)))
+    finally:
+        counting.cancel()
+        await asyncio.wait([counting])
+    assert len(set(parsed)) == len(parsed) == 20

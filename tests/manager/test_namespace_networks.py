@@ -197,8 +197,19 @@ async def test_pods_wait_while_a_nad_has_the_name_of_the_network(running: Runnin
     assert (await running.view(pod)).reason == "NetworkUnusable"
     assert "was created by NAD blue/blue" in ((await running.view(pod)).message or "")
     await running.remove(nad)
-    await running.apply(ISOLATED)
     assert (await running.vm(pod)).interfaces[0].network == NAME
+
+
+async def test_pods_wait_until_the_last_interface_of_a_nad_with_the_name_of_the_network_is_gone(
+    running: RunningManager,
+) -> None:
+    nad, other, pod = make_nad("blue", cidr="10.9.0.0/24"), make_pod("other", networks="blue"), make_pod()
+    await running.send_list(nad, other)
+    await running.apply(ISOLATED, pod)
+    await running.remove(nad)
+    assert (await running.view(pod)).reason == "NetworkUnusable"
+    await running.remove(other)
+    assert (await running.wait_for_vm(pod)).interfaces[0].network == NAME
 
 
 async def test_the_default_namespace_has_the_cluster_pod_network(running: RunningManager) -> None:

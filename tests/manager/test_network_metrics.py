@@ -1,9 +1,12 @@
 """Metrics of addresses by network: bounded, whatever the number of networks that tenants create."""
 
 import msgspec
+import pytest
 
-from contrail_config.objects import FqName, VirtualNetwork, network_uuid
-from manager.network_metrics import MAX_NETWORKS, MAX_OF_PROJECT, NEW_NAMES_BURST, NetworkAddresses
+from contrail_config.addressing.subnet import SubnetBounds, subnet_bounds
+from contrail_config.objects import FqName, Subnet, VirtualNetwork, network_uuid
+from manager import network_metrics
+from manager.network_metrics import MAX_COUNTED, MAX_NETWORKS, MAX_OF_PROJECT, NEW_NAMES_BURST, NetworkAddresses
 from tests.support.fake_clock import FakeClock
 from tests.support.virtual_networks import make_network
 
@@ -79,3 +82,31 @@ def test_a_network_keeps_its_series_while_it_exists() -> None:
     for _ in range(2 * NEW_NAMES_BURST):
         (family, _) = collector.collect()
         assert len(family.samples) == 2
+
+
+def test_each_scrape_counts_a_few_long_networks_and_each_network_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+
+    def count(subnet: Subnet) -> SubnetBounds:
+        counted.append(subnet.cidr)
+        return subnet_bounds(subnet)
+
+    monkeypatch.setattr(network_metrics, "subnet_bounds", count)
+    cidrs = [f"10.{number // 250}.{number % 250}.0/24" for number in range(1000)]
+    networks = {each.fq_name: each for each in [make_network(f"long-{number}", *cidrs) for number in range(30)]}
+    networks[POD_NETWORK.fq_name] = POD_NETWORK
+    collector = NetworkAddresses(networks, list, first=POD_NETWORK.fq_name)
+    counts = []
+    for _ in range(5):
+        counted.clear()
+        _, free = collector.collect()
+        counts.append(len(counted))
+        assert ":".join(POD_NETWORK.fq_name) in {sample.labels["network"] for sample in free.samples}
+    assert max(counts) < MAX_COUNTED + 1000
+    assert (sum(counts), counts[-1]) == (30 * 1000 + 1, 0)
+    changed = networks[POD_NETWORK.fq_name] = msgspec.structs.replace(
+        POD_NETWORK, subnets=(Subnet("10.9.0.0/24", None),)
+    )
+    _, free = collector.collect()
+    assert counted == [changed.subnets[0].cidr]
+    assert {sample.value for sample in free.samples if sample.labels["network"].endswith("pods")} == {254}

@@ -106,6 +106,12 @@ INVALIDS = {
         {"spec": {"subnets": [{"cidr": "10.1.0.0/33", "gateway": None}]}},
         "subnets[0].cidr: '10.1.0.0/33' is not a CIDR",
     ),
+    "network of a bad namespace": Invalid(
+        VIRTUAL_NETWORK_KIND, {"spec": {"namespace": "a/b"}}, "namespace: 'a/b' is not the name of a namespace"
+    ),
+    "network of no NAD": Invalid(
+        VIRTUAL_NETWORK_KIND, {"spec": {"nad": "blue"}}, "nad: 'blue' is not the namespace and the name of a NAD"
+    ),
     "network with overlapping subnets": Invalid(
         VIRTUAL_NETWORK_KIND,
         {"spec": {"subnets": [{"cidr": cidr, "gateway": None} for cidr in ("10.0.0.0/8", "10.1.0.0/16")]}},
