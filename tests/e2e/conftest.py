@@ -2,8 +2,9 @@
 
 import shutil
 import time
+import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,36 @@ _CLEANUP_TIMEOUT = 10.0
 """Seconds: the kernel removes links of deleted namespaces, and runtimes their helper processes, asynchronously."""
 
 
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups the tests of a folder, or of a file beside this one: they share a node or a cluster.
+
+    Of one group, pytest-xdist runs one at a time, in their order.
+    """
+    for item in items:
+        if _HERE in item.path.parents:
+            group = item.path if item.path.parent == _HERE else item.path.parent
+            item.add_marker(pytest.mark.xdist_group(str(group.relative_to(_HERE))))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _the_real_host_is_unchanged() -> Iterator[None]:
     before = leftovers.of_the_real_host()
     yield
     assert leftovers.of_the_real_host() == before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_of_this_run_is_left() -> Iterator[None]:
+    """Fails if a network namespace or a process of any folder's nodes is left."""
+    with pytest.MonkeyPatch.context() as environment:
+        mark = f"of-{uuid.uuid4().hex}"
+        environment.setenv("CONTRAIL_TEST_RUN", mark)
+        yield
+        _await(lambda: not leftovers.of_this_run(mark))
+        assert leftovers.of_this_run(mark) == []
 
 
 @pytest.fixture(
@@ -72,11 +98,17 @@ def _nothing_is_left(node: Node) -> Iterator[None]:
     """Waits for asynchronous cleanup, then fails if anything differs from before the test."""
     before = leftovers.everything(node)
     yield
-    give_up = time.monotonic() + _CLEANUP_TIMEOUT
-    while (after := leftovers.everything(node)) != before and time.monotonic() < give_up:
-        time.sleep(0.05)  # noqa: TID251 - other processes and the kernel are polled
+    _await(lambda: leftovers.everything(node) == before)
+    after = leftovers.everything(node)
     assert after - before == Counter(), "left behind"
     assert before - after == Counter(), "missing"
+
+
+def _await(holds: Callable[[], bool]) -> None:
+    """Returns when the condition holds, or after a while."""
+    give_up = time.monotonic() + _CLEANUP_TIMEOUT
+    while not holds() and time.monotonic() < give_up:
+        time.sleep(0.05)  # noqa: TID251 - other processes and the kernel are polled
 
 
 @pytest.fixture

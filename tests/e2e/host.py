@@ -9,6 +9,7 @@ import contextlib
 import os
 import select
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,12 @@ def temporary_host() -> Iterator[Host]:
 @contextlib.contextmanager
 def _first_process(net: Netns) -> Iterator[int]:
     """Starts it and yields its process ID; kills it at the end, and with it all processes of the host."""
+    folders = os.path.dirname(tempfile.gettempdir())  # of this run, and of those at the same time
     with net.inside():
         process = subprocess.Popen(
-            [*_DIES_WITH_PARENT, "unshare", *_NAMESPACES, "sh", str(_FIRST_PROCESS)], stdout=subprocess.PIPE, text=True
+            [*_DIES_WITH_PARENT, "unshare", *_NAMESPACES, "sh", str(_FIRST_PROCESS), folders],
+            stdout=subprocess.PIPE,
+            text=True,
         )
     with process:
         try:

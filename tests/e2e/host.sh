@@ -1,8 +1,13 @@
 #!/bin/sh
 # First process of a temporary host (see host.py): makes every folder private that this project or other software uses
-# by a fixed path, prints "ready", and sleeps until it is killed. As process 1 it adopts orphaned processes.
+# by a fixed path, prints "ready", and sleeps until it is killed. As process 1 it adopts orphaned processes. The argument
+# is the folder below which tests have theirs.
 set -eu
 
+# Copies of what tests that run at the same time have mounted: they would vanish with their folders.
+cut -d' ' -f5 /proc/self/mountinfo | tac | while read -r target; do
+  case $target in "$1"/*) umount --lazy "$target" ;; esac
+done
 if mountpoint --quiet /run/netns; then
   umount --recursive --lazy /run/netns # keep no reference to network namespaces of others
 fi

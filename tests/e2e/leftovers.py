@@ -1,16 +1,21 @@
-"""Everything on a host that an attachment could leave behind, to compare before and after."""
+"""Everything that an attachment could leave behind on a host, or a run of the tests on the machine."""
 
 import os
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.e2e.host import Host
 from tests.e2e.node import Node
+from tests.support.netns import Netns
+from tests.support.plugin_forks import server_processes
+from tests.support.real_apiserver.shared import shared_apiserver
 
 _STATE = ("/run/contrail", "/run/netns", "/var/lib/cni")
 _OF_A_POD = ("10.32.", "10.10.0.", "fd00:10:", "fd00:20:")
 
+_OUR_LINKS = ("contrail", "tap")
 _OF_THE_REAL_HOST = ("/etc/cni", "/etc/contrail", "/opt/cni", "/run/contrail", "/var/lib/cni", "/var/lib/contrail")
 _RUNTIMES_OF_THE_REAL_HOST = (
     "/run/containers",
@@ -22,24 +27,58 @@ _RUNTIMES_OF_THE_REAL_HOST = (
 
 
 def everything(node: Node) -> Counter[str]:
-    """Links, processes, mounts, files, packet filter rules of pods, and control groups."""
-    host = node.host
+    """What `of_host` returns, and packet filter rules of pods."""
+    rules = (line for line in _rules(node.host) if any(address in line for address in _OF_A_POD))
+    return of_host(node.host, node.data / "ports") + Counter(f"rule {line}" for line in rules)
+
+
+def of_host(host: Host, ports: Path) -> Counter[str]:
+    """Links, processes, mounts, files and control groups; `ports` is the folder of the agent's."""
     mounts = host.path("/proc/1/mountinfo").read_text().splitlines()
     kinds = {
         "link": host.net.links(),
         "process": _processes(host),
         "mount": (line.split()[4] for line in mounts),
-        "file": _files(*map(host.path, _STATE), node.data / "ports"),
-        "rule": (line for line in _rules(host) if any(address in line for address in _OF_A_POD)),
-        "control group": map(str, Path("/sys/fs/cgroup").glob(f"**{host.cgroup}/*/")),
+        "file": _files(*map(host.path, _STATE), ports),
+        "control group": _control_groups(host.cgroup),
     }
     return Counter(f"{kind} {each}" for kind, found in kinds.items() for each in found)
 
 
+def of_this_run(mark: str) -> list[str]:
+    """Network namespaces that tests made, and processes whose environment has the mark.
+
+    Without this process, and the servers that end with it.
+    """
+    namespaces = (name for name in sorted(Netns.made) if os.path.exists(f"/run/netns/{name}"))
+    return [*(f"namespace {name}" for name in namespaces), *(f"process {each}" for each in _marked(mark))]
+
+
+def _marked(mark: str) -> Iterator[str]:
+    lasting = {os.getpid(), *server_processes()}
+    if shared_apiserver.cache_info().currsize:
+        lasting |= {shared_apiserver().pid, shared_apiserver().etcd.pid}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(folder.name) not in lasting and mark.encode() in (folder / "environ").read_bytes():
+                yield (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # ended since glob listed it, or of a container of somebody else
+
+
 def of_the_real_host() -> list[str]:
-    """What tests must not change on the real host: files at fixed paths, and which folders of runtimes exist."""
+    """What tests must not change on the real host: files at fixed paths, folders of runtimes, our links and tables."""
     runtimes = (path for path in _RUNTIMES_OF_THE_REAL_HOST if os.path.exists(path))
-    return sorted([*_files(*map(Path, _OF_THE_REAL_HOST)), *runtimes])
+    links = (f"link {name}" for name in os.listdir("/sys/class/net") if name.startswith(_OUR_LINKS))
+    rules = subprocess.run(["nft", "list", "tables"], check=True, capture_output=True, text=True, timeout=10).stdout
+    tables = (line for line in rules.splitlines() if line.split()[-1].startswith("contrail"))
+    return sorted([*_files(*map(Path, _OF_THE_REAL_HOST)), *runtimes, *links, *tables])
+
+
+def _control_groups(parent: str) -> Iterator[str]:
+    """Those of a hierarchy of its own for each controller, and of the one for all. Others come and go elsewhere."""
+    for hierarchy in ("", "/*"):
+        yield from map(str, Path("/sys/fs/cgroup").glob(f"{hierarchy}{parent}/*/".lstrip("/")))
 
 
 def _processes(host: Host) -> Iterator[str]:

@@ -26,7 +26,7 @@ class WatchClient:
     async def request(self, query: str, last_id: str) -> None:
         """Sends the request and reads the head of the response."""
         header = f"Last-Event-ID: {last_id}\r\n" if last_id else ""
-        self._writer.write(f"GET /v1/watch{query} HTTP/1.1\r\nHost: manager\r\n{header}\r\n".encode())
+        self._writer.write(f"GET /v1/watch{query} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n".encode())
         async with asyncio.timeout(DEADLINE):
             await self._writer.drain()
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")

@@ -7,19 +7,18 @@ import time
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
-from tests.e2e.loopback_proxy import loopback_proxy
 from tests.e2e.polling import wait_until
 from tests.support.cluster_processes import AgentProcess
 from tests.support.datapath_node import NodeDaemon, call_shim
+from tests.support.loopback_proxy import loopback_proxy
 from tests.support.netns import Netns
 from tests.support.node_networks import NodeNetworks
 from tests.support.plugin_callers import await_listener
-from tests.support.real_apiserver.server import ApiServer
 
 MTU = 1600
 """Of the fabric: room for a pod's packet of 1500 bytes in a tunnel over either family."""
@@ -27,11 +26,31 @@ MTU = 1600
 _TIMEOUT = 30.0
 
 
+class AgentServer(Protocol):
+    """The server that has the agent's store."""
+
+    @property
+    def url(self) -> str:
+        """Its URL, on loopback."""
+
+    def kubeconfig(self) -> Path:
+        """Returns a kubeconfig for it."""
+
+
 class Node:
-    """The node `number`, from 1; files are below `folder`. `addresses` are those on the fabric, of these families."""
+    """The node `number`, from 1; files are below `folder`. `addresses` are those on the fabric, of these families.
+
+    `settings` are further configuration keys of the agent.
+    """
 
     def __init__(
-        self, number: int, server: ApiServer, fabric: Netns, folder: Path, families: Sequence[int] = (0, 1)
+        self,
+        number: int,
+        server: AgentServer,
+        fabric: Netns,
+        folder: Path,
+        families: Sequence[int] = (0, 1),
+        **settings: Any,
     ) -> None:
         self.name = f"node-{number}"
         both = (f"192.0.2.{number}", f"2001:db8::{number:x}")
@@ -39,7 +58,7 @@ class Node:
         self.mac = f"02:00:00:00:fe:{number:02x}"
         self.namespace = Netns("node")
         self.networks = NodeNetworks(folder / "networks")
-        self.agent = AgentProcess(folder, server.kubeconfig(), node=self.name, datapath="linux")
+        self.agent = AgentProcess(folder, server.kubeconfig(), node=self.name, datapath="linux", **settings)
         self._fabric, self._port = fabric, f"node{number}"
         self._connect()
         self._api = server.url

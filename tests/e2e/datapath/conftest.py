@@ -11,9 +11,9 @@ from tests.e2e.datapath.kube_proxy import MODES, KubeProxy
 from tests.e2e.datapath.name_server import serve_names
 from tests.e2e.datapath.node import NODE, OUTSIDE, UPLINK, AttachedPod, Node
 from tests.e2e.host import temporary_host
-from tests.e2e.loopback_proxy import loopback_proxy
 from tests.e2e.polling import wait_until
 from tests.support.cluster_processes import running
+from tests.support.loopback_proxy import loopback_proxy
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 
@@ -35,7 +35,7 @@ class Services(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> None:
-    """Replaced by the check of the fixture `node`."""
+    """Replaced by the check of the fixture `node`, on which all tests have their pods."""
 
 
 @pytest.fixture(scope="session")
@@ -69,8 +69,15 @@ def node(mode: str, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) 
         node.start()
         for path in (node.path, node.outside):
             stack.enter_context(serve_names(path, "node" if path == node.path else "outside", SERVER_PORT))
+        before = node.everything()
         yield node
         wait_until(lambda: node.our_rules() == "", what="without rules of pods", otherwise=node.our_rules)
+        # Mounts of the machine that others remove meanwhile are no matter of this node.
+        wait_until(
+            lambda: not node.everything() - before,
+            what="without leftovers",
+            otherwise=lambda: str(sorted(node.everything() - before)),
+        )
         assert host.net.links() == [UPLINK]
 
 

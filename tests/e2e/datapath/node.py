@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.cni_contrail.datapath.routed.conftest import COUNTED_PORTS
+from tests.e2e import leftovers
 from tests.e2e.cnitool import Cnitool
 from tests.e2e.datapath.cluster import NAMESPACE, Cluster
 from tests.e2e.host import Host
@@ -124,6 +125,10 @@ class Node:
         """Lines of the rules of other programs, without counters."""
         tables = (text for name, text in self._tables().items() if not name.startswith(_OURS))
         return Counter(line.strip() for text in tables for line in text.splitlines())
+
+    def everything(self) -> Counter[str]:
+        """All that pods could leave behind on the node, beside rules."""
+        return leftovers.of_host(self.host, self.agent.ports)
 
     def restart_daemon(self) -> Any:
         """Restarts the daemon and returns its first report: what it has found different in the kernel."""

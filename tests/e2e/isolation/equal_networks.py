@@ -16,6 +16,7 @@ from cni_contrail.runtime.attachment import Attachment
 from contrailctl.endpoint import Endpoint
 from contrailctl.manager import ManagerApi
 from demo.container_runtime import PodSandbox
+from tests.e2e.isolation.conftest import end_of
 from tests.support.datapath_node import DatapathNode, datapath_node
 from tests.support.forged_frames import Sender, Surroundings
 from tests.support.manifests import Document, nad, pod, write
@@ -87,6 +88,7 @@ def equal_networks() -> Iterator[EqualNetworks]:
         ]
         vnis = [_vni(pods[number]) for number in range(NETWORKS)]
         yield EqualNetworks(node, pods, sandboxes, [host_ends[0] for host_ends in ports], interfaces, vnis)
+        end_of(node)
 
 
 def _name(network: int) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.e2e.multus.cluster import NAMESPACE, Cluster, Pod
+from tests.e2e.polling import wait_until
 from tests.support.cluster_processes import AgentProcess
 from tests.support.datapath_node import NodeDaemon, call_shim
 from tests.support.echo import reaches
@@ -29,6 +30,8 @@ class Site(NamedTuple):
     agent: AgentProcess
     daemon: NodeDaemon
     networks: NodeNetworks
+    namespace: Netns
+    added: list[tuple[Pod, Netns]]
 
     def share_vni(self, first: str, second: str) -> None:
         """Gives the second network the VNI of the first, as somebody may who restores objects; restarts the manager."""
@@ -53,8 +56,23 @@ class Site(NamedTuple):
 
     def add(self, pod: Pod, sandbox: Netns) -> dict[str, object]:
         """Runs ADD and returns its output."""
+        self.added.append((pod, sandbox))
         document: dict[str, object] = call_shim(self.daemon, "ADD", pod.name, sandbox)
         return document
+
+    def end(self) -> None:
+        """Ends all pods, and waits until nothing of them and their networks is left; fails if something is."""
+        for pod, sandbox in self.added:
+            assert call_shim(self.daemon, "DEL", pod.name, sandbox) == {}
+            self.cluster.remove_pod(pod)
+        wait_until(lambda: self.left() == [], what="without leftovers", otherwise=lambda: str(self.left()))
+
+    def left(self) -> list[str]:
+        """Namespaces of networks, links and rules of the node, and ports of its agent."""
+        tables = self.namespace.run("nft", "list", "tables").stdout.splitlines()
+        networks = (f"network {vni}" for vni in self.networks.namespaces.existing())
+        ports = (str(file) for file in self.agent.ports.rglob("*") if file.is_file())
+        return [*networks, *self.namespace.links(), *tables, *ports]
 
 
 @pytest.fixture
@@ -81,7 +99,9 @@ def site(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         with namespace.inside():
             daemon.launch()
         await_listener(str(daemon.socket))
-        yield Site(cluster, agent, daemon, networks)
+        site = Site(cluster, agent, daemon, networks, namespace, [])
+        yield site
+        site.end()
 
 
 def _kill_manager(cluster: Cluster) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.isolation.conftest import end_of
 from tests.support.datapath_node import DatapathNode, datapath_node
 from tests.support.echo import reaches
 from tests.support.manifests import Document, nad, write
@@ -27,6 +28,7 @@ _TIMEOUT = 10.0  # seconds
 def node() -> Iterator[DatapathNode]:
     with datapath_node(options=["--fabric-subnets", ",".join(SUBNETS)]) as running:
         yield running
+        end_of(running)
 
 
 @pytest.fixture

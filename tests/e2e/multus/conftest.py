@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.host import temporary_host
-from tests.e2e.loopback_proxy import loopback_proxy
 from tests.e2e.multus import leftovers
 from tests.e2e.multus.cluster import Cluster
 from tests.e2e.multus.kubelet import Kubelet
@@ -14,6 +13,7 @@ from tests.e2e.multus.networks import add_networks
 from tests.e2e.multus.node import Node
 from tests.e2e.multus.node_kinds import THICK, THIN, NodeKind, RunningMultus
 from tests.e2e.polling import wait_until
+from tests.support.loopback_proxy import loopback_proxy
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 
