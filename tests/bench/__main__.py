@@ -13,6 +13,7 @@ from typing import Any
 from tests.bench.agent_vm_cfg import main as measure_agent
 from tests.bench.agent_watches import main as measure_watches
 from tests.bench.attach import main as measure_attach
+from tests.bench.contrail_store import main as measure_contrail
 from tests.bench.datapath import main as measure_datapath
 from tests.bench.kubernetes.events import main as measure_events
 from tests.bench.kubernetes.latency import main as measure_latency
@@ -22,6 +23,7 @@ from tests.bench.manager_throughput import main as measure_manager
 from tests.bench.network import PARTS
 from tests.bench.network import main as measure_network
 from tests.bench.slice_watches import main as measure_slice_watches
+from tests.bench.web import main as measure_web
 
 _KUBERNETES = {
     "kubernetes-latency": measure_latency,
@@ -56,13 +58,26 @@ def _benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str,
         "agent": measure_agent,
         "watches": measure_watches,
         "slice-watches": partial(measure_slice_watches, quick=options.quick),
+        "web": partial(measure_web, quick=options.quick),
+        "contrail": partial(measure_contrail, quick=options.quick),
         **{name: partial(measure, quick=options.quick) for name, measure in _KUBERNETES.items()},
     }
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    names = ["attach", "datapath", "network", "manager", "agent", "watches", "slice-watches", *_KUBERNETES]
+    names = [
+        "attach",
+        "datapath",
+        "network",
+        "manager",
+        "agent",
+        "watches",
+        "slice-watches",
+        "web",
+        "contrail",
+        *_KUBERNETES,
+    ]
     parser.add_argument("--only", choices=names, help="one benchmark instead of all")
     parser.add_argument("--part", choices=list(PARTS), help="one part of `network` instead of all")
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
@@ -76,7 +91,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="Kubernetes, datapath and network benchmarks with a small load, only to check that they run",
+        help="Kubernetes, Contrail, datapath, network and web benchmarks with a small load, to check that they run",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return parser.parse_args()
