@@ -16,11 +16,21 @@ settings.register_profile("no deadline", deadline=None, suppress_health_check=[H
 settings.load_profile("no deadline")
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups the tests that load or measure the whole machine: of one group, pytest-xdist runs one at a time."""
     for item in items:
         if item.get_closest_marker("machine"):
             item.add_marker(pytest.mark.xdist_group("machine"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def groups_take_effect(request: pytest.FixtureRequest) -> None:
+    """Fails if pytest-xdist, in a run by groups, has not seen the groups: it notes them in the tests' IDs."""
+    if request.config.getoption("loadgroup", default=False):
+        ungrouped = [each for each in request.session.items if each.get_closest_marker("xdist_group")]
+        ungrouped = [each for each in ungrouped if "@" not in each.nodeid.rpartition("]")[2]]
+        assert ungrouped == [], f"{len(ungrouped)} tests run outside of their groups"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,6 +23,7 @@ _CLEANUP_TIMEOUT = 10.0
 _HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups the tests of a folder, or of a file beside this one: they share a node or a cluster.
 

@@ -6,15 +6,17 @@ as well, and repair everything afterwards. Faults of the store need a manager th
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
+from agent_api.datapath.follower_lease import LEASE_SECONDS
 from tests.e2e.across_nodes.checked_cluster import BLUE, CheckedCluster, Findings, checked_cluster
 from tests.e2e.across_nodes.cluster import Cluster
 from tests.e2e.across_nodes.kernel_faults import KERNEL_FAULTS
 from tests.e2e.across_nodes.node import Node
-from tests.e2e.polling import wait_until
+from tests.e2e.polling import DEADLINE, wait_until
 
 _SLICES = "/apis/opencontrail.org/v1alpha1"
 
@@ -33,7 +35,7 @@ def unrepaired(checked: CheckedCluster) -> Iterator[CheckedCluster]:
     """The cluster without daemons, which repair everything in the end."""
     for pod in checked.pods:
         pod.node.daemon.kill()
-    wait_until(lambda: checked.found("--no-probes") == _stopped(checked), what="found without daemons")
+    _await_stopped(checked)
     yield checked
     for pod in checked.pods:
         pod.node.start_daemon()
@@ -42,6 +44,15 @@ def unrepaired(checked: CheckedCluster) -> Iterator[CheckedCluster]:
 
 def _stopped(checked: CheckedCluster) -> Findings:
     return {(pod.node.name, "", "stopped", "nothing programs the datapath") for pod in checked.pods}
+
+
+def _await_stopped(checked: CheckedCluster) -> None:
+    """Waits until nothing but the killed daemons is found: one that was killed between requests counts for a while."""
+    found = partial(checked.found, "--no-probes")
+    deadline = LEASE_SECONDS + DEADLINE
+    wait_until(
+        lambda: found() == _stopped(checked), what="stopped alone", otherwise=lambda: str(found()), deadline=deadline
+    )
 
 
 class TestFaultsOfAKernel:
@@ -54,7 +65,7 @@ class TestFaultsOfAKernel:
             assert unrepaired.found() == expected
         finally:
             fault.undo(unrepaired)
-        assert unrepaired.found("--no-probes") == _stopped(unrepaired)
+        _await_stopped(unrepaired)
 
 
 def test_a_cluster_that_works_is_one_line(checked: CheckedCluster) -> None:

@@ -4,6 +4,9 @@ import asyncio
 import random
 import time
 
+import pytest
+
+from tests.e2e.kubernetes.deployed.cluster import Cluster
 from tests.e2e.kubernetes.faults.managers import Managers
 from tests.e2e.kubernetes.faults.pod_load import PodLoad
 from tests.support.cluster_processes import ManagerProcess
@@ -12,6 +15,14 @@ LEASE = 15.0
 RETRY = 2.0
 PODS = [f"pod-{number}" for number in range(500)]
 LIVES = 5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _the_crds_exist(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Has a manager lead once, since some tests begin without one."""
+    managers = Managers(cluster, tmp_path_factory.mktemp("managers"))
+    managers.lead()
+    managers.kill_all()
 
 
 async def test_a_standby_takes_over_while_500_pods_are_created(managers: Managers, pod_load: PodLoad) -> None:
