@@ -28,6 +28,10 @@ _ADDRESS = "127.0.0.1:8083"
 _POLL = 0.1
 _REQUEST_TIMEOUT = 5.0
 _LOG_LINES = 15
+_CONFIGURATION = """\
+pod-network:
+  subnets: [10.32.0.0/12, "fd00:32::/64"]  # both families, so that the matrix has both at index 0 too
+"""
 
 BIN_DIR = os.path.dirname(sys.executable)
 """Where the project's commands are installed."""
@@ -39,9 +43,12 @@ class DemoNode:
     def __init__(self, resources: DemoResources, manifests: str) -> None:
         self._resources = resources
         self.endpoint = Endpoint(f"http://{_ADDRESS}", _REQUEST_TIMEOUT)
+        with open(resources.manager_configuration, "w") as file:
+            file.write(_CONFIGURATION)
         command = [os.path.join(BIN_DIR, "contrail-manager"), "--embedded", "--manifests", manifests]
         with open(resources.log_file, "wb") as log:
-            options = ["--data-dir", resources.data_dir, "--listen", _ADDRESS]
+            options = ["--config", resources.manager_configuration]
+            options += ["--data-dir", resources.data_dir, "--listen", _ADDRESS]
             self._process = subprocess.Popen(
                 [*command, *options, "--netns-dir", resources.networks],
                 stdin=subprocess.DEVNULL,

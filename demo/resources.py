@@ -35,6 +35,11 @@ class DemoResources(NamedTuple):
         return os.path.join(self.directory, "data")
 
     @property
+    def manager_configuration(self) -> str:
+        """Configuration file of the embedded node."""
+        return os.path.join(self.directory, "manager.yaml")
+
+    @property
     def log_file(self) -> str:
         """Output of the embedded node."""
         return os.path.join(self.directory, "node.log")

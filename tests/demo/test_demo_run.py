@@ -11,6 +11,7 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
+from ipaddress import ip_interface
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,12 @@ def test_all_checks_pass_for_the_examples(demo: Demo, resources: DemoResources) 
     assert out.endswith("everything was removed; all checks passed\n")
     assert re.search(r"^media/router +eth0 +pod network", out, re.MULTILINE)
     assert re.search(r"^shop/named( +([1-9] \+[0-9]|-))+ *$", out, re.MULTILINE)
+    plain = re.search(r"^shop/plain +eth0 +pod network +(\S+), (\S+) ", out, re.MULTILINE)
+    assert plain
+    assert [ip_interface(address).version for address in plain.groups()] == [4, 6]
+    in_the_pod_network_alone = re.search(r"^shop/dual-stack .* ([0-9]) \+[0-9] +[0-9] \+[0-9] *$", out, re.MULTILINE)
+    assert in_the_pod_network_alone
+    assert in_the_pod_network_alone[1] == "2"  # shop/plain answers over both families
     assert re.search(r"^ +six +shop/green +fd00:20::", out, re.MULTILINE)
     assert re.search(r"^ +front +shop/blue +10\.10\.0\.100/24, fd00:10::100/64", out, re.MULTILINE)
     assert is_clean(resources)
