@@ -97,13 +97,7 @@ class WorkQueue(Generic[K]):
 
     def add_after(self, key: K, delay: float) -> None:
         """Queues the key after `delay` seconds, or earlier if it is added before."""
-        due = asyncio.get_running_loop().time() + delay
-        timer = self._timers.get(key)
-        if self._closed or key in self._pending or key in self._deferred or (timer and timer.when() <= due):
-            return  # processed earlier anyway
-        if timer is not None:
-            timer.cancel()
-        self._timers[key] = asyncio.get_running_loop().call_at(due, self.add, key)
+        self._add_after(key, delay, self._pending)
 
     async def idle(self) -> None:
         """Returns when no key is queued or being processed; keys scheduled for later do not count."""
@@ -164,8 +158,18 @@ class WorkQueue(Generic[K]):
             keys.setdefault(key)
             self._start_workers()
 
+    def _add_after(self, key: K, delay: float, keys: OrderedDict[K, None]) -> None:
+        due = asyncio.get_running_loop().time() + delay
+        timer = self._timers.get(key)
+        if self._closed or key in self._pending or key in self._deferred or (timer and timer.when() <= due):
+            return  # processed earlier anyway
+        if timer is not None:
+            timer.cancel()
+        self._timers[key] = asyncio.get_running_loop().call_at(due, self._add, key, keys)
+
     def _start_workers(self) -> None:
-        while self._pending and len(self._active) < self._limit and not self._pauses:
+        most = self._limit + len(self._active_deferred)  # deferred keys take no place of others
+        while self._pending and len(self._active) < most and not self._pauses:
             self._start_worker(self._pending)
         most = min(self._limit, DEFERRED_WORKERS)
         while self._deferred and len(self._active_deferred) + self._pausing < most and not self._pauses:
@@ -197,7 +201,7 @@ class WorkQueue(Generic[K]):
         delay = backoff.next_pause()
         trace = None if isinstance(error, self._transient) else error
         log.warning("%s: retry in %.1f s: %s", key, delay, error, exc_info=trace)
-        self.add_after(key, delay)
+        self._add_after(key, delay, self._deferred if key in self._active_deferred else self._pending)
 
     def _finish(self, key: K) -> None:
         del self._active[key]

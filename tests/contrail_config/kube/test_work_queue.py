@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import logging
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -114,20 +115,25 @@ async def test_a_bug_is_logged_with_a_traceback(
     assert record.exc_info is not None
 
 
-async def test_retry_delays_grow_to_a_cap_with_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    delays: list[float] = []
-    worker = Worker()
+def test_retry_delays_grow_to_a_cap_with_jitter() -> None:
+    begun: list[float] = []
 
-    def retry_at_once(key: str, delay: float) -> None:
-        delays.append(delay)
-        worker.queue.add(key)
+    async def fail_often(_key: str) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        if len(begun) <= 40:
+            raise TimeoutError
 
-    monkeypatch.setattr(worker.queue, "add_after", retry_at_once)
-    worker.fail_next = [TimeoutError() for _ in range(40)]
-    worker.queue.add("a")
-    await until_done(worker, 1)
-    assert all(0.5 * work_queue.FIRST_RETRY * 2**n <= delays[n] <= work_queue.FIRST_RETRY * 2**n for n in range(6))
-    assert all(work_queue.LONGEST_RETRY / 2 <= delay <= work_queue.LONGEST_RETRY for delay in delays[10:])
+    async def test() -> None:
+        queue = WorkQueue(fail_often, limit=1, transient=TimeoutError)
+        queue.add("a")
+        while len(begun) <= 40:
+            await queue.wait_for_change()
+
+    run_fast(test())
+    delays = [after - before for before, after in pairwise(begun)]
+    firsts = [work_queue.FIRST_RETRY * 2**number for number in range(6)]
+    assert all(longest / 2 <= delay <= longest + 1e-6 for delay, longest in zip(delays, firsts, strict=False))
+    assert all(work_queue.LONGEST_RETRY / 2 <= delay <= work_queue.LONGEST_RETRY + 1e-6 for delay in delays[10:])
     assert len(set(delays[10:])) > 1
 
 
@@ -187,6 +193,39 @@ def test_deferred_keys_that_are_always_there_are_processed_at_a_bounded_rate() -
         assert rate * seconds / 2 < len(worker.done) <= rate * seconds + work_queue.DEFERRED_WORKERS
 
     run_fast(test())
+
+
+def test_deferred_keys_that_failed_are_retried_a_few_at_a_time() -> None:
+    async def test() -> None:
+        worker, number = Worker(limit=100), 3 * work_queue.DEFERRED_WORKERS
+        worker.fail_next = [TimeoutError("away") for _ in range(number)]
+        for each in range(number):
+            worker.queue.add_deferred(str(each))
+        while worker.queue.failing < number:
+            await worker.queue.wait_for_change()
+        worker.gate.clear()
+        await asyncio.sleep(2 * work_queue.FIRST_RETRY)
+        assert worker.queue.scheduled == {}
+        assert worker.active.total() == work_queue.DEFERRED_WORKERS
+        worker.gate.set()
+        await worker.idle()
+        assert len(worker.done) == number
+
+    run_fast(test())
+
+
+async def test_deferred_keys_take_no_place_of_others() -> None:
+    worker = Worker(limit=1)
+    worker.gate.clear()
+    worker.queue.add_deferred("deferred")
+    await asyncio.sleep(0)
+    worker.queue.add("a")
+    worker.queue.add("b")
+    await asyncio.sleep(0)
+    assert set(worker.active) == {"deferred", "a"}
+    worker.gate.set()
+    await worker.idle()
+    assert sorted(worker.done) == ["a", "b", "deferred"]
 
 
 async def test_a_deferred_key_that_is_added_is_deferred_no_more() -> None:
