@@ -7,6 +7,7 @@ validated by `blocks.decode_block`.
 """
 
 import dataclasses
+import hashlib
 from collections import OrderedDict
 from typing import Any, Final
 
@@ -39,8 +40,8 @@ from contrail_config.objects import VirtualMachine, VirtualNetwork, network_uuid
 
 _MAX_KNOWN: Final = 16384
 
-_known_networks: OrderedDict[int, str | None] = OrderedDict()
-"""Problems of networks by hash: several readers of a process check the same ones, and one may have 9,000 addresses."""
+_known_networks: OrderedDict[bytes, str | None] = OrderedDict()
+"""Problems of networks by digest: several readers of a process check the same ones, and one may have 9,000 addresses."""
 
 
 def network_problem(item: VirtualNetworkObject) -> str | None:
@@ -49,7 +50,7 @@ def network_problem(item: VirtualNetworkObject) -> str | None:
 
 
 def _spec_problem(network: VirtualNetwork) -> str | None:
-    key = hash(network)  # strings are hashed with a secret, so nobody can make two that are equal
+    key = hashlib.blake2b(msgspec.json.encode(network), digest_size=16).digest()  # hashes of chosen numbers may be equal
     if key not in _known_networks:
         _known_networks[key] = (
             problem_of(network)

@@ -1,5 +1,7 @@
 """Networks are checked once in a process, though several readers decode them."""
 
+import sys
+
 import msgspec
 import pytest
 
@@ -40,4 +42,16 @@ def test_a_changed_network_is_checked_again(checked: list[VirtualNetwork]) -> No
         found = network_problem(msgspec.structs.replace(item, spec=each))
         assert (found or "").startswith(problem or "")
         assert (found is None) == (problem is None)
+    assert checked == [network, invalid]
+
+
+def test_networks_of_one_hash_are_told_apart(checked: list[VirtualNetwork]) -> None:
+    network = make_network("of-one-hash", "10.1.0.0/24", vni=5)
+    invalid = msgspec.structs.replace(network, vni=5 + sys.hash_info.modulus)
+    assert hash(invalid) == hash(network)
+    item = virtual_network_object(network)
+    assert network_problem(item) is None
+    found = network_problem(msgspec.structs.replace(item, spec=invalid))
+    assert found is not None
+    assert found.startswith("vni")
     assert checked == [network, invalid]
