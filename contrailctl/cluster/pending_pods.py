@@ -78,7 +78,7 @@ async def pending_reason(client: KubeClient, pod: Pod, machine: VirtualMachine |
         return machine.pending.reason, machine.pending.message
     if machine is None:
         return NOT_ASSIGNED, "no manager has assigned interfaces, or said why not"
-    fields = f"involvedObject.name={pod.metadata.name},reason={_FAILED}"
+    fields = f"involvedObject.uid={pod.metadata.uid},reason={_FAILED}"
     failed = await client.list_each(EVENTS, Selector(namespace=pod.metadata.namespace, fields=fields))
     newest = _newest(each for each in failed if isinstance(each, PodEvent))
     if newest is not None:

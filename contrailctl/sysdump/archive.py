@@ -18,14 +18,16 @@ class DumpFolder:
         self.problems: list[str] = []
 
     def write(self, name: str, text: str) -> None:
-        """Writes a file; `name` may have folders."""
+        """Writes a file; `name` may have folders. Raises ContrailctlError if the disk is full, for example."""
         path = self.path(name)
-        path.write_text(text, encoding="utf-8", errors="replace")
+        with _named_errors(path):
+            path.write_text(text, encoding="utf-8", errors="replace")
 
     def path(self, name: str) -> Path:
-        """Returns the path of a file, whose folder exists then."""
+        """Returns the path of a file, whose folder exists then. Raises ContrailctlError."""
         path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with _named_errors(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def count(self) -> int:
@@ -35,7 +37,7 @@ class DumpFolder:
 
 @contextlib.contextmanager
 def dump_folder() -> Iterator[DumpFolder]:
-    """Yields an empty folder, which is removed at the end."""
+    """Yields an empty folder, which is removed at the end. Raises ContrailctlError."""
     with tempfile.TemporaryDirectory(prefix="contrail-sysdump-") as root:
         yield DumpFolder(Path(root))
 
@@ -51,7 +53,7 @@ def check_target(target: Path) -> None:
 def pack(folder: DumpFolder, target: Path) -> int:
     """Creates the archive and returns its size in bytes. Raises ContrailctlError; an incomplete one is removed."""
     top = target.name.removesuffix(".gz").removesuffix(".tar")
-    try:
+    with _named_errors(target):
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
@@ -59,9 +61,16 @@ def pack(folder: DumpFolder, target: Path) -> int:
         except BaseException:
             target.unlink()
             raise
-    except OSError as error:
-        raise ContrailctlError(f"{target}: {error.strerror}") from error
     return target.stat().st_size
+
+
+@contextlib.contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    """Raises ContrailctlError, which names the path, for an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise ContrailctlError(f"{path}: {error.strerror}") from error
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -1,6 +1,7 @@
 """Nodes of a dump: what agent and daemon serve about themselves, and what is wrong in their kernels."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -16,6 +17,8 @@ from contrailctl.sysdump.redaction import redacted, redacted_text
 
 _CONCURRENT = 8
 _TIMEOUT = 60.0  # seconds for each command
+_FILE_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
+_MAX_QUOTED = 64
 
 
 async def dump_nodes(
@@ -43,8 +46,10 @@ async def _dump_pages(node: str, pod: Pod, folder: DumpFolder, kubectl: Sequence
         folder.problems.append(f"nodes/{node}: {error}")
         return
     for name, text in found.pages.items():
-        if "/" not in name:  # a damaged node writes to its own folder only
+        if _FILE_NAME.fullmatch(name):  # a damaged node writes to its own folder only
             folder.write(f"nodes/{node}/{name}", redacted_text(text))
+        else:
+            folder.problems.append(f"nodes/{node}: page {name[:_MAX_QUOTED]!r}: not the name of a file")
     folder.problems.extend(f"nodes/{node}: {problem}" for problem in found.problems)
 
 

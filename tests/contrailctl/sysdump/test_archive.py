@@ -44,3 +44,13 @@ def test_an_incomplete_archive_is_removed(tmp_path: Path) -> None:
     with pytest.raises(ContrailctlError, match="No such file"):
         pack(DumpFolder(tmp_path / "missing"), target)
     assert not target.exists()
+
+
+def test_a_file_that_cannot_be_written_is_an_error_that_names_it() -> None:
+    with dump_folder() as folder:
+        folder.write("objects", "a file, not a folder")
+        with pytest.raises(ContrailctlError, match=r"/objects: File exists"):
+            folder.write("objects/pods.jsonl", "{}")
+        (folder.root / "full").symlink_to("/dev/full")
+        with pytest.raises(ContrailctlError, match=r"/full: No space left on device"):
+            folder.write("full", "text")

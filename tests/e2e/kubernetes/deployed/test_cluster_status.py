@@ -4,10 +4,13 @@ import json
 import subprocess
 from typing import Any
 
+from contrailctl.cluster.pending_pods import ON_NODE
 from tests.e2e.kubernetes.deployed.cluster import GROUP, Cluster, Tenant, wait_until
 from tests.support.cluster_processes import BINARIES, AgentProcess, ManagerProcess
 
 Agents = tuple[AgentProcess, AgentProcess]
+
+_MESSAGE = "plugin type=contrail-k8s-cni failed"
 
 
 def status(cluster: Cluster, *options: str) -> "subprocess.CompletedProcess[str]":
@@ -56,16 +59,31 @@ def test_a_pod_that_its_node_cannot_start_is_shown_with_the_message_of_the_runti
 ) -> None:
     uid = tenant.add_pod("web", node="node-1")
     tenant.assigned("web")
+    _add_failure(cluster, tenant, uid=uid)
+    pods = [pod for pod in document(cluster)["pending"] if pod["namespace"] == tenant.namespace]
+    assert [(pod["reason"], pod["message"]) for pod in pods] == [("FailedCreatePodSandBox", _MESSAGE)]
+
+
+def _add_failure(cluster: Cluster, tenant: Tenant, *, uid: str) -> None:
+    """Writes the event of a runtime that could not start pod `web`."""
     event = {
         "metadata": {"name": "web.1", "namespace": tenant.namespace},
         "involvedObject": {"kind": "Pod", "namespace": tenant.namespace, "name": "web", "uid": uid},
         "reason": "FailedCreatePodSandBox",
-        "message": "plugin type=contrail-k8s-cni failed",
+        "message": _MESSAGE,
         "lastTimestamp": "2026-01-01T00:00:00Z",
     }
     cluster.server.ask("POST", f"/api/v1/namespaces/{tenant.namespace}/events", event)
+
+
+def test_the_message_of_an_earlier_pod_of_the_name_is_not_shown(
+    cluster: Cluster, manager: ManagerProcess, tenant: Tenant
+) -> None:
+    tenant.add_pod("web", node="node-1")
+    tenant.assigned("web")
+    _add_failure(cluster, tenant, uid="0b7a3c1e-0000-4000-8000-000000000001")
     pods = [pod for pod in document(cluster)["pending"] if pod["namespace"] == tenant.namespace]
-    assert [(pod["reason"], pod["message"]) for pod in pods] == [("FailedCreatePodSandBox", event["message"])]
+    assert [pod["reason"] for pod in pods] == [ON_NODE]
 
 
 def test_a_pod_that_is_being_deleted_is_not_pending(cluster: Cluster, manager: ManagerProcess, tenant: Tenant) -> None:
