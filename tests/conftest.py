@@ -17,11 +17,24 @@ settings.load_profile("no deadline")
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups the tests that load or measure the whole machine: of one group, pytest-xdist runs one at a time."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Groups the tests that load or measure the whole machine: of one group, pytest-xdist runs one at a time.
+
+    Leaves out the tests of what an engine lacks, on this engine.
+    """
     for item in items:
         if item.get_closest_marker("machine"):
             item.add_marker(pytest.mark.xdist_group("machine"))
+    left_out = [item for item in items if _lacks(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not _lacks(item)]
+
+
+def _lacks(item: pytest.Item) -> bool:
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    engine = parameters.get("engine")
+    return engine is not None and any(mark.args[0] == engine for mark in item.iter_markers("lacking"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -143,12 +143,8 @@ class Repairs:
             await self._reported(uuid, self._delete_lonely(uuid, machine=lonely[uuid]))
 
     async def _delete_uncommitted(self, uuid: str) -> None:
-        async with self._locks.held([uuid]):
-            with as_store_error("virtual machine"):
-                for item in await self._client.list_by_uuid(machines.KIND, [uuid], fields=machines.FIELDS):
-                    if machines.is_uncommitted(item, self._cluster):  # not committed meanwhile
-                        log.warning("virtual machine %s: never committed, deleting it", item["fq_name"][-1])
-                        await self._leftovers.delete(item)
+        with as_store_error("virtual machine"):
+            await self._leftovers.delete(uuid)
 
     async def _delete_lonely(self, uuid: str, *, machine: str) -> None:
         """Deletes an interface that refers to a virtual machine of which it is no part, or which is gone."""

@@ -85,7 +85,9 @@ class VncStore:
         self._timer = HoldTimer(self._cache.addresses, clock, self._expire)
         self.router_links = RouterLinks(client, self._cache, routers, self._locks)
         self._network_leftovers = NetworkLeftovers(client, self._networks, self._locks, cluster)
-        self._leftovers = Leftovers(client, self._machines, cluster, release=self._release_until, clock=clock)
+        self._leftovers = Leftovers(
+            client, self._machines, self._locks, cluster=cluster, release=self._release_until, clock=clock
+        )
         self.repairs = Repairs(
             client,
             self._cache,

@@ -15,20 +15,6 @@ from tests.support.fake_clock import FakeClock
 from tests.support.stores import STORES, OpenStore, StoreFactory
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the tests of what an engine lacks, on this engine."""
-    left_out = [item for item in items if _lacks(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
-
-
-def _lacks(item: pytest.Item) -> bool:
-    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    engine = parameters.get("store_factory")
-    return engine is not None and any(mark.args[0] == engine for mark in item.iter_markers("lacking"))
-
-
 @pytest.fixture(autouse=True)
 def blockbuster() -> Iterator[BlockBuster]:
     """Fails a test in which our code blocks the event loop."""
@@ -54,8 +40,14 @@ async def client(server: FakeApiServer) -> AsyncIterator[KubeClient]:
 
 
 @pytest.fixture(params=STORES)
-def store_factory(request: pytest.FixtureRequest) -> StoreFactory:
-    return STORES[request.param]
+def engine(request: pytest.FixtureRequest) -> str:
+    """Name of the engine of the store."""
+    return str(request.param)
+
+
+@pytest.fixture
+def store_factory(engine: str) -> StoreFactory:
+    return STORES[engine]
 
 
 @pytest.fixture

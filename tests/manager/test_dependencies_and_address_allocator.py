@@ -149,6 +149,7 @@ async def test_for_a_network_whose_addresses_include_the_requested_gateway(runni
     assert (await running.vm(pod)).interfaces[1].addresses[0].gateway == "10.2.0.9"
 
 
+@pytest.mark.lacking("vnc", "the server has no /32")
 async def test_for_a_network_with_a_gateway(running: RunningManager) -> None:
     nad, pod = make_nad("net-a", cidr="10.1.0.1/32"), make_pod(networks="net-a", default_gw="net-a")
     await running.send_list(nad, pod)

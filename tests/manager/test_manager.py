@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from prometheus_client import generate_latest
 
-from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube import work_queue
 from contrail_config.objects import InterfaceAddress, VirtualMachine, virtual_machine_name
@@ -20,6 +19,7 @@ from tests.manager.conftest import Start
 from tests.support.pods import make_nad, make_pod
 from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import DEADLINE, RunningManager
+from tests.support.stores_with_events import StoreWithEvents
 from tests.support.virtual_machines import make_virtual_machine
 
 NET_A = make_nad("net-a")
@@ -78,10 +78,10 @@ async def test_metrics_count_pods_interfaces_networks_and_events(running: Runnin
 
 
 async def test_metrics_count_used_and_free_addresses_of_networks(running: RunningManager) -> None:
-    nad = make_nad("dual", cidr="10.9.0.0/29,fd00:9::/126", exclude="10.9.0.6")
+    nad = make_nad("dual", cidr="10.9.0.0/29,fd00:9::/125", exclude="10.9.0.6,fd00:9::7")
     await running.send_list(nad, make_pod("a", networks="dual,dual"))
     name = "default-domain:k8s-blue:k8s-dual-pod-network"
-    for family, used, free in (("ipv4", 2, 2), ("ipv6", 2, 0)):
+    for family, used, free in (("ipv4", 2, 2), ("ipv6", 2, 3)):
         labels = {"network": name, "family": family}
         assert running.registry.get_sample_value("contrail_manager_network_addresses_used", labels) == used
         assert running.registry.get_sample_value("contrail_manager_network_addresses_free", labels) == free
@@ -230,7 +230,7 @@ class TestFailingStore:
 
 class TestEnd:
     async def test_shutdown_finishes_the_work_in_progress(
-        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+        self, store: StoreWithEvents, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         running = RunningManager(store, ManagerConfiguration())
         task = asyncio.create_task(running.manager.run())
@@ -253,7 +253,7 @@ class TestEnd:
         assert [vm.pod for vm in await store.virtual_machines()] == ["web-0"]
         assert [event.reason for event in await store.events()] == ["InterfacesAssigned"]
 
-    async def test_an_error_of_the_source_ends_the_manager(self, start: Start, store: SqliteStore) -> None:
+    async def test_an_error_of_the_source_ends_the_manager(self, start: Start, store: StoreWithEvents) -> None:
         class Broken:
             @contextlib.asynccontextmanager
             async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
@@ -268,7 +268,7 @@ class TestEnd:
             await asyncio.wait_for(running.manager.run(), DEADLINE)
         assert [vm.pod for vm in await store.virtual_machines()] == ["web-0"]
 
-    async def test_the_manager_ends_with_its_source(self, store: SqliteStore) -> None:
+    async def test_the_manager_ends_with_its_source(self, store: StoreWithEvents) -> None:
         class Short:
             @contextlib.asynccontextmanager
             async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
@@ -280,7 +280,8 @@ class TestEnd:
         running = RunningManager(store, ManagerConfiguration(), source=Short())
         await asyncio.wait_for(running.manager.run(), DEADLINE)
 
-    async def test_an_unreadable_store_at_start_ends_the_manager(self, store: SqliteStore) -> None:
+    @pytest.mark.lacking("vnc", "it is read before the manager starts, and answers from what it read")
+    async def test_an_unreadable_store_at_start_ends_the_manager(self, store: StoreWithEvents) -> None:
         running = RunningManager(store, ManagerConfiguration())
         await store.close()
         with pytest.raises(StoreUnavailableError):

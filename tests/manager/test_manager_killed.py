@@ -1,28 +1,26 @@
 """kill -9 amid two hundred pods: written virtual machines are complete, the others follow, and nothing leaks."""
 
 import asyncio
-import os
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
-from contrail_config.embedded.store import SqliteStore
 from manager.source import Pod
 from tests.support.manager_process import POD_COUNT, objects
 from tests.support.running_manager import DEADLINE, running_manager
+from tests.support.stores_with_events import StoreWithEvents, open_at
 
 ADDRESSES = 4  # of a pod: one of its networks has two families
 
 
-async def killed_after(path: Path, written: int) -> None:
+async def killed_after(place: str, written: int) -> None:
     """Runs a manager in a process of its own, and kills it once so many virtual machines are written."""
-    command = (sys.executable, "-m", "tests.support.manager_process", os.fspath(path))
+    command = (sys.executable, "-m", "tests.support.manager_process", place)
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(3 * DEADLINE):
             for _ in range(written):
                 assert await process.stdout.readline()
     finally:
@@ -31,10 +29,13 @@ async def killed_after(path: Path, written: int) -> None:
 
 
 @pytest.mark.parametrize("written", [1, 60, 150])
-async def test_the_next_manager_assigns_all_pods_and_no_address_twice(tmp_path: Path, written: int) -> None:
-    path = tmp_path / "config.db"
-    await killed_after(path, written)
-    store = await SqliteStore.open(path)
+async def test_the_next_manager_assigns_all_pods_and_no_address_twice(place: str, written: int) -> None:
+    await killed_after(place, written)
+    async with open_at(place) as store:
+        await check_after_kill(store, written)
+
+
+async def check_after_kill(store: StoreWithEvents, written: int) -> None:
     before = {vm.uuid: vm for vm in await store.virtual_machines()}
     assert len(before) >= written
     async with running_manager(store) as running:
@@ -53,4 +54,3 @@ async def test_the_next_manager_assigns_all_pods_and_no_address_twice(tmp_path: 
         assert len(set(addresses)) == len(addresses) == ADDRESSES * POD_COUNT
         await running.remove(*pods)
         assert await running.allocated_count() == 0
-    await store.close()

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualNetwork
 from manager.api.types import PodState
 from manager.controller import nad_record
@@ -14,6 +13,7 @@ from manager.parsing.network_definition import ForeignDefinition, NetworkDefinit
 from manager.source import Applied, Gone, Listed, Nad, SourceEvent
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
 from tests.support.running_manager import DEADLINE, RunningManager
+from tests.support.stores_with_events import StoreWithEvents
 
 PutNetwork = Callable[[VirtualNetwork], Awaitable[VirtualNetwork]]
 
@@ -21,7 +21,7 @@ PutNetwork = Callable[[VirtualNetwork], Awaitable[VirtualNetwork]]
 class HeldNetworks:
     """Writes of networks wait until they are let go; `begun` are the names of those that wait."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: StoreWithEvents) -> None:
         self.begun: list[str] = []
         self.writes = 0
         self._put: PutNetwork = store.put_network

@@ -6,11 +6,9 @@ changed while pods used them, which stay as they were.
 
 import asyncio
 import random
-from pathlib import Path
 
 import pytest
 
-from contrail_config.embedded.store import SqliteStore
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
 from manager.mapping.errors import MappingError
@@ -18,6 +16,7 @@ from manager.mapping.interface_resolution import resolve_interfaces
 from manager.source import Applied, Gone, Nad, Pod
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
 from tests.support.running_manager import RunningManager, running_manager
+from tests.support.stores_with_events import StoreWithEvents
 
 CONFIGURATION = ManagerConfiguration()
 LIVES = 4  # managers, one after the other on the same store
@@ -80,9 +79,9 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(30))
-async def test_any_history_converges_to_the_expected_state(tmp_path: Path, seed: int) -> None:
+async def test_any_history_converges_to_the_expected_state(store: StoreWithEvents, seed: int) -> None:
     chance = random.Random(seed)
-    store, world = await SqliteStore.open(tmp_path / "config.db"), World(chance)
+    world = World(chance)
     for _ in range(LIVES):
         async with running_manager(store, CONFIGURATION) as running:
             await _live(running, world, chance)
@@ -91,7 +90,6 @@ async def test_any_history_converges_to_the_expected_state(tmp_path: Path, seed:
     async with running_manager(store, CONFIGURATION) as running:
         await running.send_list(*world.in_order())
         await _check_that_all_can_go(running, world)
-    await store.close()
 
 
 async def _live(running: RunningManager, world: World, chance: random.Random) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from contrail_service.errors import ConfigurationError
 from manager.api.types import PodState
@@ -16,6 +15,7 @@ from manager.source import Applied, Listed
 from tests.manager.conftest import Start
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
 from tests.support.running_manager import DEADLINE, RunningManager, running_manager
+from tests.support.stores_with_events import StoreWithEvents
 
 NET_A = make_nad("net-a")
 NET_A_NETWORK = "k8s-net-a-pod-network"
@@ -24,7 +24,7 @@ PODS = [make_pod(f"web-{number}", networks="net-a,net-b") for number in range(5)
 
 
 @pytest.fixture
-async def vms(store: SqliteStore) -> list[VirtualMachine]:
+async def vms(store: StoreWithEvents) -> list[VirtualMachine]:
     """Five assigned pods; their manager has ended."""
     async with running_manager(store) as before:
         await before.send_list(NET_A, NET_B, *PODS)
@@ -70,7 +70,7 @@ async def test_a_later_selection_by_the_namespace_is_not_reported(running: Runni
 
 
 async def test_a_pod_with_a_virtual_machine_of_another_cluster_name_gets_no_other(
-    vms: list[VirtualMachine], store: SqliteStore
+    vms: list[VirtualMachine], store: StoreWithEvents
 ) -> None:
     running = RunningManager(store, ManagerConfiguration(cluster_name="other"))
     running.scripted.send(Applied(PODS[0]))
@@ -125,7 +125,7 @@ async def test_one_uid_under_another_name_is_another_pod(vms: list[VirtualMachin
     assert len(await running.store.virtual_machines()) == 5
 
 
-async def test_virtual_machines_of_another_cluster_are_left_alone(store: SqliteStore, start: Start) -> None:
+async def test_virtual_machines_of_another_cluster_are_left_alone(store: StoreWithEvents, start: Start) -> None:
     async with running_manager(store, ManagerConfiguration(cluster_name="other")) as other:
         await other.send_list(make_pod("theirs"))
     running = await start()
@@ -171,13 +171,13 @@ class TestPodNetwork:
         ],
     )
     async def test_a_subnet_in_use_cannot_be_changed(
-        self, store: SqliteStore, settings: PodNetworkSettings, key: str
+        self, store: StoreWithEvents, settings: PodNetworkSettings, key: str
     ) -> None:
         running = RunningManager(store, ManagerConfiguration(pod_network=settings))
         with pytest.raises(ConfigurationError, match=rf"pod-network\.{key}: .* from 10\.32\.0\.0/12 \(gateway"):
             await asyncio.wait_for(running.manager.run(), DEADLINE)
 
-    async def test_a_pod_network_without_pods_can_be_changed(self, store: SqliteStore, start: Start) -> None:
+    async def test_a_pod_network_without_pods_can_be_changed(self, store: StoreWithEvents, start: Start) -> None:
         async with running_manager(store) as before:
             await before.send_list()
         running = await start(ManagerConfiguration(pod_network=PodNetworkSettings(subnets=("10.40.0.0/16",))))
@@ -189,7 +189,7 @@ class TestPodNetwork:
 class Interrupted:
     """A store that stops answering after so many calls, as if the process were killed there."""
 
-    def __init__(self, store: SqliteStore, *, after: int) -> None:
+    def __init__(self, store: StoreWithEvents, *, after: int) -> None:
         self._store = store
         self._left = after
         self.reached = asyncio.Event()
@@ -214,7 +214,7 @@ class Interrupted:
 
 @pytest.mark.parametrize("calls", range(1, 24, 2))
 async def test_a_manager_killed_between_any_two_store_calls_is_followed_by_a_correct_one(
-    store: SqliteStore, calls: int, start: Start
+    store: StoreWithEvents, calls: int, start: Start
 ) -> None:
     interrupted: Any = Interrupted(store, after=calls)
     before = RunningManager(interrupted, ManagerConfiguration())

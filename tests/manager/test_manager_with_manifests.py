@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from contrail_config.embedded.store import SqliteStore
 from manager.manifests.source import ManifestSource
 from tests.manager.conftest import Start
+from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import running_manager
+from tests.support.stores_with_events import StoreWithEvents
 
 NETWORK = """
 apiVersion: k8s.cni.cncf.io/v1
@@ -40,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def source(folder: Path, store: SqliteStore) -> ManifestSource:
+def source(folder: Path, store: StoreWithEvents) -> ManifestSource:
     return ManifestSource(str(folder), node="node-1", identities=store, quiet_period=0.02)
 
 
@@ -70,7 +71,7 @@ async def test_pods_are_assigned_wait_and_are_released(
 
 
 async def test_a_restart_finds_the_same_pods(
-    store: SqliteStore, source: ManifestSource, write: Write, start: Start
+    store: StoreWithEvents, source: ManifestSource, write: Write, start: Start
 ) -> None:
     write(
         "all.yaml", NETWORK.format(name="net-a", cidr="10.1.0.0/16") + "---" + POD.format(name="web", networks="net-a")
@@ -81,7 +82,7 @@ async def test_a_restart_finds_the_same_pods(
     write("more.yaml", POD.format(name="more", networks="net-a"))
     await running.wait_for(lambda vm: vm.pod == "more")
     assert await store.virtual_machine(written.uuid) == written
-    assert running.manager.readiness() == []
+    await eventually(lambda: running.manager.readiness() == [])
 
 
 async def test_an_invalid_manifest_is_reported_and_the_others_are_read(

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 
 import pytest
 
-from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import ConflictError, InUseError
 from contrail_config.objects import EventType, Route, Subnet, VirtualNetwork
 from contrail_config.store import Change, ChangeType
@@ -16,6 +16,7 @@ from tests.manager.conftest import Start
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference, uid_of
 from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import RunningManager
+from tests.support.stores_with_events import StoreWithEvents
 from tests.support.virtual_networks import make_network
 
 NET_A = make_nad("net-a", cidr="10.1.0.0/16")
@@ -288,7 +289,7 @@ class TestRecreation:
 
 
 async def test_a_retired_network_is_gone_although_its_number_was_given_away_before_the_watch_reported_that(
-    store: SqliteStore, start: Start, monkeypatch: pytest.MonkeyPatch
+    store: StoreWithEvents, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "watch_networks", watch_without_changes)
     running = await start()
@@ -318,19 +319,16 @@ class TestNetworksOfOthers:
         await running.store.put_network(self.network("10.9.0.0/24"))
         pod = make_pod(networks="net-a")
         await running.send_list(NET_A, pod)
-        assert await running.events_on(NET_A) == [
-            (
-                "NetworkNameTaken",
-                "network default-domain:k8s-blue:k8s-net-a-pod-network already exists: give this NAD another name",
-            )
-        ]
+        ((reason, message),) = await running.events_on(NET_A)
+        assert reason == "NetworkNameTaken"
+        assert re.match("network default-domain:k8s-blue:k8s-net-a-pod-network:? already exists", message)
         await running.store.delete_network(uid_of("others", "network"))
         assert (await running.wait_for_vm(pod)).interfaces[1].addresses[0].address == "10.1.0.2"
         await running.idle()
         assert await running.reasons(NET_A) == ["NetworkNameTaken", "NetworkCreated"]
 
     async def test_one_that_the_watch_has_not_delivered_yet_is_not_overwritten(
-        self, store: SqliteStore, start: Start, monkeypatch: pytest.MonkeyPatch
+        self, store: StoreWithEvents, start: Start, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(store, "watch_networks", watch_without_changes)
         running = await start()
@@ -361,6 +359,7 @@ class TestNetworksOfOthers:
         network = running.manager.catalogue.networks.get(self.NAME)
         return network is not None and network.nad == NET_A.key
 
+    @pytest.mark.lacking("vnc", "it never writes the subnets of networks of others")
     async def test_its_changes_apply_to_new_pods(self, running: RunningManager) -> None:
         await running.store.put_network(self.network())
         pod = make_pod(networks="alias")

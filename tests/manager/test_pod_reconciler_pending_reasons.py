@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube import work_queue
 from contrail_config.objects import Pending, VirtualMachine
@@ -16,9 +15,10 @@ from manager.api.types import PodState
 from manager.controller import pending_reporter
 from manager.source import Applied, Pod
 from tests.manager.conftest import Start
-from tests.support.pods import make_nad, make_pod
+from tests.support.pods import make_nad, make_pod, uid_of
 from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import DEADLINE, RunningManager, running_manager
+from tests.support.stores_with_events import StoreWithEvents
 
 NET_A = make_nad("net-a")
 WAITING = make_pod(networks="net-a")
@@ -26,7 +26,9 @@ MISSING = Pending("NetworkNotFound", "network attachment definition blue/net-a n
 WRITES = ("put_pending", "delete_pending", "put_virtual_machine", "delete_virtual_machine")
 
 
-async def wait_for_pending(store: SqliteStore, condition: Callable[[dict[str, Pending]], bool]) -> dict[str, Pending]:
+async def wait_for_pending(
+    store: StoreWithEvents, condition: Callable[[dict[str, Pending]], bool]
+) -> dict[str, Pending]:
     """The reasons by uid of the pod, once they fulfil the condition."""
     reasons: dict[str, Pending] = {}
     synced = False
@@ -42,12 +44,12 @@ async def wait_for_pending(store: SqliteStore, condition: Callable[[dict[str, Pe
     raise AssertionError("the watch ended")
 
 
-async def reason_of(store: SqliteStore, pod: Pod) -> Pending:
+async def reason_of(store: StoreWithEvents, pod: Pod) -> Pending:
     """The stored reason of a pod, once there is one."""
     return (await wait_for_pending(store, lambda reasons: pod.uid in reasons))[pod.uid]
 
 
-async def without_reasons(store: SqliteStore) -> None:
+async def without_reasons(store: StoreWithEvents) -> None:
     """Waits until no pod has a stored reason."""
     await wait_for_pending(store, lambda reasons: not reasons)
 
@@ -64,7 +66,7 @@ def short_delay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def writes(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def writes(store: StoreWithEvents, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the store's writes of virtual machines, in order."""
     written: list[str] = []
 
@@ -239,7 +241,7 @@ class TestRestartedManager:
     """What an earlier manager has stored is known to the next one."""
 
     @pytest.fixture
-    async def stored(self, store: SqliteStore) -> list[VirtualMachine]:
+    async def stored(self, store: StoreWithEvents) -> list[VirtualMachine]:
         """Two waiting pods; their manager has ended."""
         pods = [make_pod("stays", networks="net-a"), make_pod("goes", networks="net-a")]
         async with running_manager(store) as before:
@@ -270,9 +272,9 @@ class TestRestartedManager:
         assert await running.allocated_count() == 0
         assert all(record.assignment is None for record in running.manager.pods.records.values())
 
-    async def test_reasons_of_another_cluster_are_left_alone(self, store: SqliteStore, start: Start) -> None:
+    async def test_reasons_of_another_cluster_are_left_alone(self, store: StoreWithEvents, start: Start) -> None:
         foreign = VirtualMachine(
-            "some-uid", "east__blue__web-0", "east", "p", "blue", "web-0", "n", (), pending=MISSING
+            uid_of("east", "web-0"), "east__blue__web-0", "east", "p", "blue", "web-0", "n", (), pending=MISSING
         )
         await store.put_pending(foreign)
         running = await start()

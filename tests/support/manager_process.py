@@ -1,4 +1,4 @@
-"""Manager process on an embedded store (the argument is its path), for tests that kill it.
+"""Manager process on a store (the argument is its place, see `open_at`), for tests that kill it.
 
 It serves `POD_COUNT` pods of three interfaces each, and prints the name of each pod whose virtual machine is written.
 """
@@ -6,11 +6,11 @@ It serves `POD_COUNT` pods of three interfaces each, and prints the name of each
 import asyncio
 import sys
 
-from contrail_config.embedded.store import SqliteStore
 from manager.configuration import ManagerConfiguration
 from manager.source import Applied, Listed, Nad, Pod
 from tests.support.pods import make_nad, make_pod
 from tests.support.running_manager import running_manager
+from tests.support.stores_with_events import open_at
 
 POD_COUNT = 200
 
@@ -21,10 +21,13 @@ def objects() -> list[Nad | Pod]:
     return [*nads, *(make_pod(f"pod-{number}", networks="net-a,net-b") for number in range(POD_COUNT))]
 
 
-async def main(path: str) -> None:
+async def main(place: str) -> None:
     """Runs until it is killed."""
-    store = await SqliteStore.open(path)
-    async with running_manager(store, ManagerConfiguration()) as running, store.watch_virtual_machines() as changes:
+    async with (
+        open_at(place) as store,
+        running_manager(store, ManagerConfiguration()) as running,
+        store.watch_virtual_machines() as changes,
+    ):
         running.scripted.send(*(Applied(each) for each in objects()), Listed())
         async for change in changes:
             if change.object is not None:

@@ -4,18 +4,21 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import Event, Subnet, VirtualMachine, VirtualNetwork, network_uuid
-from contrail_config.store import ChangeType, WatchStart
+from contrail_config.store import ChangeType, Store, WatchStart
+from contrail_config.vnc.store import VncStore
 from manager.api.queries import ItemFilter
 from manager.api.types import PodView
 from manager.configuration import ManagerConfiguration
+from manager.kubernetes.store_deletions import StoreDeletions
 from manager.manager import Manager
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Source, SourceEvent
 from tests.support.recorded_reflector import eventually
+from tests.support.stores_with_events import StoreWithEvents
 
 MARK = ("default-domain", "marks", "mark")
 """Name of a network that tests write to the store to see when the manager's watch has delivered it."""
@@ -55,7 +58,7 @@ class RunningManager:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: StoreWithEvents,
         configuration: ManagerConfiguration,
         *,
         source: Source | None = None,
@@ -73,6 +76,7 @@ class RunningManager:
             registry=self.registry,
             is_plugged=self.plugged.__contains__,
             clock=clock,
+            **_shared_store_options(store),
         )
 
     async def apply(self, *objects: Pod | Nad | Namespace) -> None:
@@ -169,7 +173,7 @@ class RunningManager:
 
 @contextlib.asynccontextmanager
 async def running_manager(
-    store: SqliteStore,
+    store: StoreWithEvents,
     configuration: ManagerConfiguration | None = None,
     *,
     source: Source | None = None,
@@ -185,6 +189,14 @@ async def running_manager(
     finally:
         task.cancel()
         await asyncio.wait([task], timeout=DEADLINE)
+
+
+def _shared_store_options(store: Store) -> dict[str, Any]:
+    """Returns what the manager has of a store to which others write, too."""
+    if not isinstance(store, VncStore):
+        return {}
+    deletions = StoreDeletions(store, is_gone=lambda _: False, on_appeared=lambda _: None)
+    return {"watch_deletions": deletions.watch, "find_network": store.find_network}
 
 
 def _first_seen(event: Event) -> float:

@@ -9,7 +9,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 from pytest_aiohttp.plugin import AiohttpClient
 
-from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from manager.api.paging import DEFAULT_LIMIT, PageRequest
 from manager.api.queries import ItemFilter, ManagerQueries
@@ -118,7 +117,7 @@ async def test_only_the_virtual_machines_of_the_page_are_read(
         return await virtual_machine(uuid)
 
     monkeypatch.setattr(running.store, "virtual_machine", count)
-    monkeypatch.delattr(SqliteStore, "virtual_machines")
+    monkeypatch.setattr(running.store, "virtual_machines", None)
     await get_page("/v1/pods?limit=3")
     assert len(read) == 3
 
@@ -128,7 +127,7 @@ async def test_the_summary_counts_without_reading_virtual_machines_and_events(
 ) -> None:
     await get_page("/v1/pods")
     for method in ("virtual_machine", "virtual_machines", "events"):
-        monkeypatch.delattr(SqliteStore, method)
+        monkeypatch.setattr(running.store, method, None)
     summary = await running.manager.queries.summary()
     assert summary.pods[PodState.READY] == 8
     assert summary.pods[PodState.WAITING] == 0

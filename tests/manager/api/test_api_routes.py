@@ -175,6 +175,7 @@ async def test_the_api_is_read_only(client: Client) -> None:
         assert response.status == 405
 
 
+@pytest.mark.lacking("vnc", "it answers from what it read")
 async def test_a_closed_store_is_reported_with_status_503(client: Client, running: RunningManager) -> None:
     await running.store.close()
     response = await client.get("/v1/pods")

@@ -1,14 +1,14 @@
 """A restarted manager records no event for changes that caused none before."""
 
-from contrail_config.embedded.store import SqliteStore
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
 from tests.support.running_manager import running_manager
+from tests.support.stores_with_events import StoreWithEvents
 
 NET_A = make_nad("net-a")
 
 
-async def test_a_new_family_of_the_pod_network_causes_no_event(store: SqliteStore) -> None:
+async def test_a_new_family_of_the_pod_network_causes_no_event(store: StoreWithEvents) -> None:
     pod = make_pod(networks="net-a", default_gw="eth1")
     async with running_manager(store) as before:
         await before.send_list(NET_A, pod)
@@ -18,7 +18,7 @@ async def test_a_new_family_of_the_pod_network_causes_no_event(store: SqliteStor
         assert await after.reasons(pod) == ["InterfacesAssigned"]
 
 
-async def test_another_choice_of_the_namespace_causes_no_event(store: SqliteStore) -> None:
+async def test_another_choice_of_the_namespace_causes_no_event(store: StoreWithEvents) -> None:
     pod, changed = make_pod(), make_namespace(network=reference("k8s-blue", "k8s-net-a-pod-network"))
     async with running_manager(store) as before:
         await before.send_list(make_namespace(), NET_A, pod)
@@ -29,7 +29,7 @@ async def test_another_choice_of_the_namespace_causes_no_event(store: SqliteStor
         assert await after.reasons(pod) == ["InterfacesAssigned"]
 
 
-async def test_a_changed_request_of_the_pod_causes_one_event(store: SqliteStore) -> None:
+async def test_a_changed_request_of_the_pod_causes_one_event(store: StoreWithEvents) -> None:
     changed = make_pod(networks="net-a", default_gw="eth1")
     async with running_manager(store) as before:
         await before.send_list(NET_A, make_pod(networks="net-a"))

@@ -1,9 +1,12 @@
 """Leftovers: IPAMs, hidden networks and pods that a writer could not finish go while the manager runs."""
 
+import asyncio
+
 import pytest
 
 from contrail_config.errors import StoreError
 from contrail_config.objects import VirtualNetwork, interface_uuid
+from contrail_config.vnc.reference import Reference
 from contrail_config.vnc.store import VncStore
 from tests.contrail_config.vnc.store.conftest import OpenVnc
 from tests.contrail_config.vnc.store.test_vnc_store_kills import Kill, cut_off
@@ -115,3 +118,40 @@ async def test_addresses_of_a_deletion_that_another_manager_began_are_held_until
     clock.advance(41)
     await vnc_store._expire()
     assert not double.database.of_kind(KINDS["instance-ip"])
+
+
+async def test_a_pod_that_is_being_written_is_no_leftover(
+    vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, router: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    link = vnc_store.routers.link
+
+    async def link_late(node: str, target: Reference) -> None:
+        begun.set()
+        await go_on.wait()
+        await link(node, target)
+
+    monkeypatch.setattr(vnc_store.routers, "link", link_late)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(start_pod(vnc_store, [network], uid=UID))
+        await begun.wait()
+        listed = double.requests.count("POST /list-bulk-collection")
+        recovering = tasks.create_task(vnc_store.recover_virtual_machines())
+        await eventually(lambda: double.requests.count("POST /list-bulk-collection") > listed)
+        go_on.set()
+    assert await vnc_store.virtual_machines() == [writing.result()]
+    assert recovering.result() in ([], [writing.result()])
+    assert len(double.database.of_kind(KINDS["virtual-machine-interface"])) == 1
+
+
+async def test_a_leftover_that_another_manager_still_writes_does_not_end_a_start(
+    open_vnc: OpenVnc, vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, router: Made
+) -> None:
+    await cut_off(start_pod(await open_vnc(Kill(4)), [network], uid=UID))
+    assert UID in double.database.objects
+    double.faults.reject(409, "Delete when resource still referred: ['x']", matches=f"DELETE /virtual-machine/{UID}")
+    assert await vnc_store.recover_virtual_machines() == []
+    assert UID in double.database.objects
+    for _ in range(2):
+        await vnc_store.repairs.repair()
+    assert UID not in double.database.objects
