@@ -130,17 +130,27 @@ class Node:
         """All that pods could leave behind on the node, beside rules."""
         return leftovers.of_host(self.host, self.agent.ports)
 
-    def restart_daemon(self) -> Any:
-        """Restarts the daemon and returns its first report: what it has found different in the kernel."""
-        self.daemon.stop()
-        stopped = time.monotonic()
+    def start_agent(self) -> None:
+        """Starts the agent and waits until it is ready, which it is only if the daemon reports."""
+        with self.host.net.inside():
+            self.agent.start()
+
+    def start_daemon(self) -> Any:
+        """Starts the daemon and returns its first report: what it has found different in the kernel."""
+        before = time.monotonic()
         self.daemon.start()
-        wait_until(lambda: self._is_reported(stopped), what="reported", otherwise=self.daemon.output)
+        wait_until(lambda: self._is_reported(before), what="reported", otherwise=self.daemon.output)
         return self._status()["report"]
+
+    def restart_daemon(self) -> Any:
+        """Restarts the daemon and returns its first report."""
+        self.daemon.stop()
+        return self.start_daemon()
 
     def _is_reported(self, since: float) -> bool:
         asked = time.monotonic()
-        age = self._status()["age"]
+        status = self._status()
+        age = None if status is None else status["age"]
         return age is not None and asked - age > since
 
     def _status(self) -> Any:
