@@ -72,6 +72,11 @@ def test_both_families_are_run(folder: str) -> None:
     assert "4+6" in {line.kind for line in SELECTED if line.file.startswith(f"{folder}/")}
 
 
+@pytest.mark.parametrize("file", ["test_networks", "test_routed_interfaces", "test_routed_networks"])
+def test_an_add_of_each_kind_of_network_is_run_in_both_families(file: str) -> None:
+    assert "4+6" in {line.kind for line in SELECTED if line.file == f"tests/cni_contrail/{file}.py"}
+
+
 def test_what_the_script_runs_is_what_is_selected() -> None:
     """By its own expression, in extended syntax for `sed` as for Python."""
     (expression,) = re.findall(r"sed -nE 's/\^(.+) \+tests/tests/p'", (ROOT / "scripts" / "kernels").read_text())
