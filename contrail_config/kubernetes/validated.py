@@ -41,7 +41,7 @@ from contrail_config.objects import VirtualMachine, VirtualNetwork, network_uuid
 _MAX_KNOWN: Final = 16384
 
 _known_networks: OrderedDict[bytes, str | None] = OrderedDict()
-"""Problems of networks by digest: several readers of a process check the same ones, and one may have 9,000 addresses."""
+"""Problems of networks by digest: several readers of a process check the same, and one may have 9,000 addresses."""
 
 
 def network_problem(item: VirtualNetworkObject) -> str | None:
@@ -50,7 +50,8 @@ def network_problem(item: VirtualNetworkObject) -> str | None:
 
 
 def _spec_problem(network: VirtualNetwork) -> str | None:
-    key = hashlib.blake2b(msgspec.json.encode(network), digest_size=16).digest()  # hashes of chosen numbers may be equal
+    # A digest, since hashes of chosen numbers may be equal.
+    key = hashlib.blake2b(msgspec.json.encode(network), digest_size=16).digest()
     if key not in _known_networks:
         _known_networks[key] = (
             problem_of(network)
