@@ -12,14 +12,16 @@ from agent_api.datapath.desired_state import DEFAULT_OPTIONS, DatapathOptions
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.linux_datapath import LinuxDatapath, Spanning
 from agent_api.datapath.metrics import register_kind
+from agent_api.datapath.port_state import PortState, port_state
 from agent_api.gateways.table import GatewayTable
 from agent_api.metrics import Metrics
+from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.stale import STALE_TIMEOUT, DeviceExists, StalePortCleaner, device_exists, is_not_here
 from agent_api.ports.table import PortTable
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from agent_api.virtual_machine_watch import INITIAL_BACKOFF, VirtualMachineWatch, WatchedStore
-from contrail_config.objects import Refusal
+from contrail_config.objects import Refusal, VirtualMachine
 
 
 class NodeAgent:
@@ -104,6 +106,15 @@ class NodeAgent:
         """Returns why single ports have no traffic. What concerns one pod does not make the node unready."""
         return [] if self.datapath is None else self.datapath.unconnected_ports()
 
+    def port_states(self, virtual_machine: VirtualMachine) -> list[PortState]:
+        """Returns the states of the ports of a VirtualMachine's interfaces, in their order."""
+        plugged = self.ports.by_virtual_machine(virtual_machine.uuid)
+        ports = (plugged.get(interface.uuid) for interface in virtual_machine.interfaces)
+        return [
+            port_state(interface, index, port if isinstance(port, ContainerPort) else None, self.datapath)
+            for index, (interface, port) in enumerate(zip(virtual_machine.interfaces, ports, strict=True))
+        ]
+
     def is_plugged(self, vm_uuid: str) -> bool:
         """Returns whether any port of the VirtualMachine is plugged."""
         return bool(self.ports.by_virtual_machine(vm_uuid))
@@ -124,6 +135,14 @@ class NodeAgent:
     def tunnel_mtu(self) -> int | None:
         """Returns the longest packet of a pod that fits into a tunnel of this node; None if that is not known."""
         return None if self.datapath is None else self.datapath.tunnel_mtu
+
+    def daemon_version(self) -> str | None:
+        """Returns the version of the node daemon; None if it does not program the datapath, or has not reported."""
+        return None if self.datapath is None else self.datapath.daemon_version
+
+    def repairs(self) -> dict[str, int]:
+        """Returns the numbers of repairs since the start, by kind of what other programs had changed."""
+        return {} if self.datapath is None else dict(self.datapath.reports.repairs)
 
     def missing_modules(self) -> tuple[str, ...]:
         """Returns the modules that the node's kernel lacks for its datapath."""

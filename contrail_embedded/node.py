@@ -25,7 +25,8 @@ from cni_contrail.datapath.node_reconciler import NodeReconciler
 from cni_contrail.follower.follower import Follower
 from cni_contrail.link.errors import LinkError
 from contrail_embedded.disk_space import retry_while_disk_is_full
-from contrail_embedded.node_report import report_node
+from contrail_embedded.node_report import node_reporter
+from contrail_embedded.port_views import port_finder
 from contrail_embedded.settings import AgentSettings, NodeSettings
 from contrail_embedded.stores import NodeStores, open_stores, run_manager, start_contrail
 from contrail_service.errors import ConfigurationError, DataError
@@ -61,7 +62,7 @@ async def run_node(settings: NodeSettings) -> None:
             follower.start()
             stack.callback(follower.request_stop)  # before the agent answers its waiting request
         await start_contrail(stores, settings.configuration)
-        await _run(stores, manager, agent)
+        await _run(settings, stores, manager, agent)
 
 
 def _programmed_by_this_process(settings: NodeSettings) -> AgentSettings | None:
@@ -120,7 +121,6 @@ def _manager(
     if agent:
         agent.on_unplugged(partial(manager.unplugged, settings.configuration.node))
         agent.on_refused(partial(manager.refused, settings.configuration.node))
-        report_node(agent, manager.nodes, settings.configuration.node)
     return manager
 
 
@@ -128,12 +128,13 @@ def _never_plugged(_vm_uuid: str) -> bool:
     return False
 
 
-async def _run(stores: NodeStores, manager: Manager, agent: NodeAgent | None) -> None:
+async def _run(settings: NodeSettings, stores: NodeStores, manager: Manager, agent: NodeAgent | None) -> None:
     try:
         async with TaskGroup() as tasks:
             tasks.create_task(run_manager(manager, stores))
             if agent:
                 tasks.create_task(agent.run())
+                tasks.create_task(node_reporter(agent, manager.nodes, settings.configuration.node).run())
     # Only an error of the manifest directory is the user's; any other is a bug and keeps its traceback.
     except* FolderError as group:
         raise DataError(str(group.exceptions[0])) from group
@@ -155,7 +156,7 @@ async def _serve(
         details=agent.details if agent else None,
     )
     access = access_of(settings.configuration)
-    api = api_routes(manager.queries, manager.change_log)
+    api = api_routes(manager.queries, manager.change_log, ports=port_finder(agent) if agent else None)
     routes = served_routes(settings.configuration, access, api=api, status=status)
     # With an agent, its application also serves the manager's routes: both APIs share one address.
     if agent and settings.agent:

@@ -161,6 +161,11 @@ class LinuxDatapath:
         return None if self.reports.latest is None else self.reports.latest.tunnel_mtu
 
     @property
+    def daemon_version(self) -> str | None:
+        """Version of the node daemon; None if it has not reported."""
+        return None if self.reports.latest is None else self.reports.latest.daemon_version
+
+    @property
     def missing_modules(self) -> tuple[str, ...]:
         """Modules that the kernel of this node lacks."""
         return () if self.reports.latest is None else self.reports.latest.missing_modules

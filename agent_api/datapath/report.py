@@ -61,7 +61,7 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     complete, by VNI. `unconnected` are the numbers of networks whose pods on other nodes were not made reachable, since
     that failed. `refused` are subnets without a route, which is no problem. `tunnel_mtu` is the longest packet of a pod
     that fits the node's tunnels, None if that is not known. `missing_modules` are those of the kernel that `problems`
-    name as missing.
+    name as missing. `daemon_version` is that of the node daemon, None if another program sent the report.
 
     Unknown keys are those of a newer process, and ignored.
     """
@@ -78,6 +78,7 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     unconnected: Annotated[tuple[VniNumber, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
     tunnel_mtu: Annotated[int, msgspec.Meta(ge=1, le=65535)] | None = None
     missing_modules: Annotated[tuple[Module, ...], msgspec.Meta(max_length=_MAX_KINDS)] = ()
+    daemon_version: Version | None = None
 
 
 _decoder = msgspec.json.Decoder(DatapathReport)

@@ -91,6 +91,8 @@ class NodeReporter:
         self._readiness = agent.readiness
         self._datapath = agent.details["datapath"]
         self._missing_modules = agent.missing_modules
+        self._daemon_version = agent.daemon_version
+        self._repairs = agent.repairs
         self._writer = writer
         self._versions = dict(versions)
         self._intervals = intervals or ReportIntervals()
@@ -126,10 +128,11 @@ class NodeReporter:
         return _jittered(self._intervals.interval)
 
     def _compose(self) -> NodeReport:
+        daemon = self._daemon_version()
         return NodeReport(
             reported_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             instance=self.instance,
-            versions=self._versions,
+            versions=self._versions | ({"daemon": daemon} if daemon else {}),
             unplugged=self._unplugged.interfaces(),
             pending_deletes=self._unplugged.pending(),
             conflicts=self._conflicts.newest_first(),
@@ -139,6 +142,7 @@ class NodeReporter:
             datapath=self._datapath,
             not_ready=tuple(_sendable(reason)[:_MAX_REASON_LENGTH] for reason in self._readiness()[:_MAX_ENTRIES]),
             missing_modules=self._missing_modules()[:_MAX_MODULES],
+            repairs=self._repairs(),
         )
 
     async def _write(self, report: NodeReport) -> None:

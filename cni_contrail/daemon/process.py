@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.metadata
 import math
 import os
 import signal
@@ -89,7 +90,13 @@ class Daemon:
             return
         reconciler = NodeReconciler(self._context.namespaces(settings.netns_dir), sysctl_dir=settings.sysctl_dir)
         rehearse = partial(missing_module, sysctl_dir=settings.sysctl_dir)
-        self._follower = Follower(agent_client(settings).endpoint, reconciler, log, rehearse=rehearse)
+        self._follower = Follower(
+            agent_client(settings).endpoint,
+            reconciler,
+            log,
+            rehearse=rehearse,
+            daemon_version=importlib.metadata.version("contrail-multinet"),
+        )
         self._follower.start()
 
     def _node(self) -> NodeServices:

@@ -59,13 +59,14 @@ class Changes(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What was done for a version of the desired state, in `seconds`."""
+    """What was done for a version of the desired state, in `seconds`. `daemon_version`: release of the node daemon."""
 
     version: str
     changes: Changes
     outcome: NodeOutcome
     seconds: float
     tunnel_mtu: int | None = None
+    daemon_version: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Returns the body of the request."""
@@ -84,6 +85,7 @@ class Report(NamedTuple):
             "refused": [each._asdict() for each in sorted(self.outcome.refused)[:_MAX_REFUSED]],
             "tunnel-mtu": self.tunnel_mtu,
             "missing-modules": named_modules(self.outcome.problems.values()),
+            "daemon-version": self.daemon_version,
         }
 
 

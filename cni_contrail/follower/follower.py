@@ -37,7 +37,8 @@ _STANDBY_PAUSE = 1.0  # between requests, each of which waits for its turn
 class Follower:
     """Follows the agent at `endpoint`; `audit_interval` is in seconds. Start it once.
 
-    `name` is unique among all followers of the agent, and begins with that of the program. `rehearse`: `KernelProgram`.
+    `name` is unique among all followers of the agent, and begins with that of the program. `rehearse`,
+    `daemon_version`: `KernelProgram`.
     """
 
     def __init__(
@@ -48,12 +49,15 @@ class Follower:
         *,
         program: str = "contrail-cnid",
         rehearse: Rehearse = nothing_is_missing,
+        daemon_version: str | None = None,
         audit_interval: float = AUDIT_INTERVAL,
     ) -> None:
         # Processes in containers may have the same number.
         self.name = f"{program}-{os.getpid()}-{secrets.token_hex(4)}"
         self._endpoint = endpoint
-        self._program = KernelProgram(endpoint, self.name, reconciler, log, rehearse=rehearse)
+        self._program = KernelProgram(
+            endpoint, self.name, reconciler, log, rehearse=rehearse, daemon_version=daemon_version
+        )
         self._log = log
         self._audit_interval = audit_interval
         self._stopped = threading.Event()

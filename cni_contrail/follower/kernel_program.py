@@ -50,8 +50,8 @@ class KernelProgram:
     """Programs the kernel of the calling thread's network namespace, the node's. Thread-safe.
 
     `follower` is the name under which it reports. `rehearse` is called before the first desired state is programmed,
-    and again until the kernel lacks no module. Without `watch` drift is found only by `audit`. `clock` is monotonic, in
-    seconds.
+    and again until the kernel lacks no module. Without `watch` drift is found only by `audit`. `daemon_version` is that
+    of the node daemon, if this is in it. `clock` is monotonic, in seconds.
     """
 
     def __init__(
@@ -62,10 +62,12 @@ class KernelProgram:
         log: FollowerLog,
         *,
         rehearse: Rehearse = nothing_is_missing,
+        daemon_version: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._endpoint = endpoint
         self._follower = follower
+        self._daemon_version = daemon_version
         self._rehearsal = Rehearsal(rehearse)
         self._reconciler = reconciler
         self._log = log
@@ -163,7 +165,12 @@ class KernelProgram:
         with self._report_lock:
             with self._lock:
                 report = Report(
-                    self.version, self.unreported, self._told_outcome(), self._seconds, self._reconciler.tunnel_mtu
+                    self.version,
+                    self.unreported,
+                    self._told_outcome(),
+                    self._seconds,
+                    self._reconciler.tunnel_mtu,
+                    self._daemon_version,
                 )
                 self.unreported = Changes(0, 0)
             sent = False

@@ -184,6 +184,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "datapath": _text(32),
         "not_ready": _list(8, _text(1024)),
         "missing_modules": _list(16, _text(64)),
+        "repairs": Constraint({"maxProperties": 64}, items=Constraint({"minimum": 0, "maximum": 2**53 - 1})),
     },
 }
 

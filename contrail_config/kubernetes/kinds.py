@@ -190,7 +190,8 @@ class NodeReport(ConfigObject, frozen=True):
     although their virtual machines were deleted. `refused`: networks that the node does not connect, and subnets to
     which it has no route. `tunnel_mtu`: the longest packet of a pod that fits into a tunnel of the node, in bytes.
     `datapath`: what connects its pods, `linux` or `none`. `not_ready`: why the agent is not ready, at most 8 reasons.
-    `missing_modules`: modules that the node's kernel lacks, so that it takes no pods.
+    `missing_modules`: modules that the node's kernel lacks, so that it takes no pods. `repairs`: how often the datapath
+    repaired what other programs had changed, by kind, since the start of the agent.
     """
 
     reported_at: str
@@ -205,6 +206,7 @@ class NodeReport(ConfigObject, frozen=True):
     datapath: str | None = None
     not_ready: tuple[str, ...] = ()
     missing_modules: tuple[str, ...] = ()
+    repairs: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class ContrailNodeObject(ConfigObject, frozen=True):

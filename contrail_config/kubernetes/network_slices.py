@@ -15,6 +15,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.object_cache import Deleted, Listed, ObjectChange
 from contrail_config.kubernetes.blocks import BlockKey
+from contrail_config.kubernetes.compared_slice import ComparedSlice
 from contrail_config.kubernetes.informer import Informer
 from contrail_config.kubernetes.invalid_objects import InvalidObject
 from contrail_config.kubernetes.node_addresses import NODES, NodeObject, tunnel_addresses
@@ -104,6 +105,14 @@ class NetworkSlices:
     def on_spread(self, nodes: int, callback: OnSpread) -> None:
         """Calls back with each network that has interfaces on more nodes than this, whenever it gets one."""
         self._spread = nodes, callback
+
+    def nodes_of(self, network_uuid: str) -> set[str]:
+        """Returns the nodes that have a slice of the network, or should have one. Raises StoreUnavailableError."""
+        return self.writer.nodes_of(network_uuid) if self._enabled else set()
+
+    def compared(self, network_uuid: str, node: str) -> ComparedSlice | None:
+        """Returns the slice of a node, None if there is none, and there should be none."""
+        return self.writer.compared(network_uuid, node)
 
     def on_node(self, callback: OnNode) -> None:
         """Calls back with each node that appears or is deleted."""

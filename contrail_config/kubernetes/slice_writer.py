@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeError, KubeExistsError, KubeInvalidError, KubeNotFoundError
@@ -26,6 +27,7 @@ from contrail_config.kube.object_cache import Key, Listed
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.kubernetes.bucket_namespaces import create_in_bucket
+from contrail_config.kubernetes.compared_slice import ComparedSlice, SliceState
 from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_objects
 from contrail_config.kubernetes.kinds import (
     NETWORK_SLICES,
@@ -91,6 +93,32 @@ class SliceWriter:
         if self._is_ready:
             for key in keys:
                 self.queue.add(_object_key(key))
+
+    def nodes_of(self, network_uuid: str) -> set[str]:
+        """Returns the nodes that have a slice of the network, or should have one.
+
+        Raises StoreUnavailableError before all slices are listed.
+        """
+        if not self._is_ready:
+            raise StoreUnavailableError(self.problem or "network slices: not listed yet")
+        bucket = network_bucket(network_uuid)
+        stored = (name for namespace, name in self._stored.keys() if namespace == bucket)  # noqa: SIM118 - no dict
+        labels = (name[_UUID_LENGTH + 1 :] for name in stored if name.startswith(f"{network_uuid}."))
+        wanted = {key.node for key in self._table.of_network(network_uuid)}
+        return wanted.union(self._table.node_of_label(label) or label for label in labels)
+
+    def compared(self, network_uuid: str, node: str) -> ComparedSlice | None:
+        """Returns the slice of a node, None if there is none, and there should be none."""
+        key = SliceKey(network_uuid, node)
+        wanted, stored = self._table.slice(key), self._stored.get(_object_key(key))
+        if wanted is None:
+            return None if stored is None else ComparedSlice(None, SliceState.SUPERFLUOUS)
+        if stored is None:
+            return ComparedSlice(wanted, SliceState.MISSING)
+        if stored.digest is None:
+            return ComparedSlice(wanted, SliceState.INVALID)
+        is_current = stored.digest == digest(wanted)
+        return ComparedSlice(wanted, SliceState.CURRENT if is_current else SliceState.DIFFERENT)
 
     async def close(self) -> None:
         """Finishes the writes in progress, and starts no more."""

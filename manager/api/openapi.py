@@ -18,6 +18,8 @@ from manager.api.types import (
     PodNetworks,
     PodTrace,
     PodView,
+    PortView,
+    SliceView,
     Summary,
     WatchedKind,
     WatchMessage,
@@ -28,12 +30,18 @@ Json = dict[str, Any]
 
 TRACE_PATH = "/v1/pods/{namespace}/{name}/trace"
 
+PORTS_PATH = "/v1/ports"
+
 NO_CLUSTER = "NoCluster"
 """`reason` of a manager that knows no time lines, in contrast to one that does not find the pod."""
+
+NO_AGENT = "NoAgent"
+"""`reason` of a manager that knows no ports: those of other machines are known to their agents alone."""
 
 _TEXT: Json = {"type": "string"}
 _ERROR: Json = {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]}
 _NO_TRACE: Json = {**_ERROR, "properties": {"error": _TEXT, "reason": {"enum": [NO_CLUSTER]}}}
+_NO_PORTS: Json = {**_ERROR, "properties": {"error": _TEXT, "reason": {"enum": [NO_AGENT]}}}
 
 _LISTS: dict[str, tuple[str, Any]] = {
     "networks": ("Networks, found by namespace and name of their NAD.", NetworkView),
@@ -43,6 +51,11 @@ _LISTS: dict[str, tuple[str, Any]] = {
     "pod-networks": ("Pods with node, state and networks, without their interfaces.", PodNetworks),
     "addresses": ("Addresses that are not free; networks are found as in their list.", AddressView),
     "nodes": ("Nodes and the latest reports of their agents; they have no namespace.", NodeView),
+    "network-slices": (
+        "What nodes tell each other of networks, found as in their list, and whether the API server has it.",
+        SliceView,
+    ),
+    "ports": ("On a single machine: ports of pods, by pod and index; `name` is that of the pod.", PortView),
 }
 
 _Parameter = tuple[str, str, Json]
@@ -80,6 +93,8 @@ def openapi_document() -> bytes:
     paths = {"/v1/summary": _operation("Numbers of objects.", schema_of[Summary])}
     for kind, (summary, view) in _LISTS.items():
         paths[f"/v1/{kind}"] = _operation(summary, _page(schema_of[view]), [*_FILTER, *_PAGING])
+    missing_ports = f"With the reason {NO_AGENT}: the manager is in another process than the agents of its nodes."
+    paths[PORTS_PATH]["get"]["responses"]["404"] = _missing(missing_ports, _NO_PORTS)
     paths[TRACE_PATH] = _trace(schema_of[PodTrace])
     paths["/v1/watch"] = _watch()
     components[WatchMessage.__name__] = _message([schema_of[_LISTS[kind][1]] for kind in WatchedKind])
@@ -124,11 +139,12 @@ def _trace(schema: Json) -> Json:
         {"name": name, "in": "path", "required": True, "schema": _TEXT} for name in ("namespace", "name")
     ]
     missing = f"The pod does not exist, or, with the reason {NO_CLUSTER}, the manager does not run in a cluster."
-    described["get"]["responses"]["404"] = {
-        "description": missing,
-        "content": {"application/json": {"schema": _NO_TRACE}},
-    }
+    described["get"]["responses"]["404"] = _missing(missing, _NO_TRACE)
     return described
+
+
+def _missing(description: str, schema: Json) -> Json:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
 def _watch() -> Json:

@@ -5,7 +5,8 @@ Each answers one page and reads only the virtual machines of its pods: all of 15
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +17,7 @@ from contrail_config.objects import Event, VirtualMachine, VirtualNetwork
 from contrail_config.store import EventLog, Store
 from manager.api.change_publisher import count_interfaces
 from manager.api.network_addresses import NetworkAddresses
+from manager.api.network_slices import SliceFinder, slice_page
 from manager.api.paging import Key, Page, PageRequest, page_token, take_page
 from manager.api.types import (
     AddressView,
@@ -25,6 +27,8 @@ from manager.api.types import (
     PodNetworks,
     PodState,
     PodView,
+    PortView,
+    SliceView,
     Summary,
     interface_views,
     network_key,
@@ -51,7 +55,12 @@ class ItemFilter(msgspec.Struct, frozen=True):
         return self.matches(namespace=namespace, name=name)
 
 
+FindPorts = Callable[[VirtualMachine, Sequence[str]], list[PortView]]
+"""Returns the ports of a virtual machine, whose interfaces have these names, in their order."""
+
 _Keyed = tuple[str, PodRecord]
+
+V = TypeVar("V")
 
 _READS = 32
 """Virtual machines that are read at the same time."""
@@ -127,6 +136,23 @@ class ManagerQueries:
 
     async def interfaces(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[InterfaceView]:
         """Returns interfaces by pod and index. A page has whole pods, at least one, and else at most `limit` items."""
+        return await self._by_virtual_machine(item_filter, page, interface_views)
+
+    async def ports(self, find_ports: FindPorts, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[PortView]:
+        """Returns the ports of the same interfaces, in pages as those."""
+        return await self._by_virtual_machine(item_filter, page, find_ports)
+
+    async def network_slices(
+        self, finder: SliceFinder, item_filter: ItemFilter, page: PageRequest = _FIRST
+    ) -> Page[SliceView]:
+        """Returns what nodes tell each other of networks, by network and node; networks are filtered as such."""
+        networks = [network for network in await self._store.networks() if _matches(item_filter, network)]
+        return slice_page(finder, [network.uuid for network in networks], page)
+
+    async def _by_virtual_machine(
+        self, item_filter: ItemFilter, page: PageRequest, views_of: Callable[[VirtualMachine, Sequence[str]], list[V]]
+    ) -> Page[V]:
+        """Returns a page of whole pods; each has one view for each of its interfaces."""
         assigned = ((key, record) for key, record in self._matching(item_filter) if record.assignment is not None)
         found = take_page(assigned, _pod_key, page)
         chosen: list[_Keyed] = []
@@ -137,7 +163,7 @@ class ManagerQueries:
                 break
             chosen.append(item)
         virtual_machines = await self._virtual_machines(record for _, record in chosen)
-        views = [view for vm in virtual_machines for view in interface_views(vm, self._names(vm))]
+        views = [view for vm in virtual_machines for view in views_of(vm, self._names(vm))]
         is_cut = len(chosen) < len(found.items)
         return Page(tuple(views), page_token(_pod_key(chosen[-1])) if is_cut else found.next_page)
 

@@ -17,10 +17,11 @@ from aiohttp import web
 from contrail_config.errors import StoreError
 from contrail_service.pages import Handler, json_response
 from manager.api.change_log import ChangeLog
-from manager.api.openapi import NO_CLUSTER, TRACE_PATH, openapi_document
+from manager.api.network_slices import SliceFinder
+from manager.api.openapi import NO_AGENT, NO_CLUSTER, PORTS_PATH, TRACE_PATH, openapi_document
 from manager.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest, read_token
-from manager.api.queries import ItemFilter, ManagerQueries
-from manager.api.types import DEFAULT_KINDS, PodTrace, WatchedKind
+from manager.api.queries import FindPorts, ItemFilter, ManagerQueries
+from manager.api.types import DEFAULT_KINDS, PodTrace, SliceView, WatchedKind
 from manager.api.watch import Watches, WatchRequest
 
 Query = Callable[[ItemFilter, PageRequest], Awaitable[Page[Any]]]
@@ -40,12 +41,15 @@ def api_routes(
     *,
     unavailable: Callable[[], str] = _always_ready,
     trace: TraceQuery | None = None,
+    ports: FindPorts | None = None,
+    slices: SliceFinder | None = None,
 ) -> list[web.RouteDef]:
     """Returns the routes for the caller's application.
 
     `trace` returns the time line of a pod by namespace and name, None if there is no such pod; it is missing outside of
-    a cluster. `unavailable` returns why requests cannot be served now, which is answered with status 503; empty if they
-    can.
+    a cluster. `ports` finds those of a virtual machine where the agent is in this process. `slices` finds network
+    slices where the store has them. `unavailable` returns why requests cannot be served now, which is answered with
+    status 503; empty if they can.
     """
     queries_by_path: dict[str, Query] = {
         "/v1/networks": queries.networks,
@@ -55,12 +59,26 @@ def api_routes(
         "/v1/pod-networks": queries.pod_networks,
         "/v1/addresses": queries.addresses,
         "/v1/nodes": queries.nodes,
+        "/v1/network-slices": _no_slices if slices is None else partial(queries.network_slices, slices),
     }
+    if ports is not None:
+        queries_by_path[PORTS_PATH] = partial(queries.ports, ports)
     lists = [web.get(path, _list_handler(query, unavailable)) for path, query in queries_by_path.items()]
     watch = web.get("/v1/watch", _watch_handler(Watches(queries, change_log), unavailable), allow_head=False)
     document = web.get("/v1/openapi.json", _document_handler(openapi_document()))
     traced = web.get(TRACE_PATH, _trace_handler(trace, unavailable))
-    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists, traced, watch, document]
+    unknown = [web.get(PORTS_PATH, _no_ports)] if ports is None else []
+    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists, *unknown, traced, watch, document]
+
+
+async def _no_slices(_item_filter: ItemFilter, _page: PageRequest) -> Page[SliceView]:
+    return Page(())
+
+
+async def _no_ports(request: web.Request) -> web.Response:
+    _item_filter(request)
+    _page_request(request)
+    return json_response({"error": "ports are known to the agents of their nodes", "reason": NO_AGENT}, status=404)
 
 
 def _document_handler(document: bytes) -> Handler:

@@ -1,8 +1,8 @@
 """Response types of the manager's read-only API.
 
 Served as `{"items": [...]}` by `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events` (the items of the last are
-`contrail_config.objects.Event`), `/v1/pod-networks`, `/v1/addresses` and `/v1/nodes`; `?namespace=` and `?name=` filter
-items. `/v1/watch` sends `WatchMessage`.
+`contrail_config.objects.Event`), `/v1/pod-networks`, `/v1/addresses`, `/v1/nodes`, `/v1/network-slices` and
+`/v1/ports`; `?namespace=` and `?name=` filter items. `/v1/watch` sends `WatchMessage`.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from contrail_config.default_routes import DefaultRoute
+from contrail_config.kubernetes.compared_slice import SliceState
 from contrail_config.kubernetes.kinds import NodeReport
 from contrail_config.objects import (
     ConfigObject,
@@ -109,6 +110,50 @@ class NodeView(ConfigObject, frozen=True):
 
     name: str
     report: NodeReport
+
+
+class SliceView(ConfigObject, frozen=True):
+    """What a node tells the others of a network; `state` says whether the API server has it. `endpoints` is a number.
+
+    A superfluous one has nothing but its state.
+    """
+
+    network_uuid: str
+    node: str
+    state: SliceState
+    tunnel: tuple[str, ...] = ()
+    endpoints: int = 0
+    blocks: tuple[str, ...] = ()
+    borrowed: tuple[str, ...] = ()
+    node_addresses: tuple[str, ...] = ()
+
+
+class PortDrops(ConfigObject, frozen=True):
+    """Packets that were dropped: `spoofing` of the port, the others of its whole network, since its filter was made."""
+
+    spoofing: int
+    network_spoofing: int
+    network_broadcast: int
+    network_mtu: int
+
+
+class PortView(ConfigObject, frozen=True):
+    """The port of an interface, `name` in the sandbox, whose host end is `link`. `condition` and `reason`: its state.
+
+    `condition` is `Connected`, `Missing`, `Problem`, `Unknown` or `NotPlugged`. `drops` is missing where the datapath
+    has not reported them.
+    """
+
+    namespace: str
+    pod: str
+    index: int
+    name: str
+    interface: str
+    condition: str
+    reason: str | None = None
+    link: str | None = None
+    container: str | None = None
+    drops: PortDrops | None = None
 
 
 class PodTrace(ConfigObject, frozen=True):

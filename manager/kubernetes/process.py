@@ -27,6 +27,7 @@ from contrail_service.errors import ConfigurationError, RestartError
 from contrail_service.listen import parse_listen, parse_optional_listen
 from contrail_service.pages import status_routes
 from contrail_service.serving import pages_runner, serve_api, serve_metrics
+from manager.api.network_slices import SliceFinder
 from manager.api.routes import api_routes
 from manager.configuration import ContrailStoreSettings, KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember, join_cluster
@@ -71,7 +72,7 @@ async def _run_on_kubernetes(
 ) -> None:
     store = KubernetesStore(cluster.client, slices=configuration.network_slices)
     manager = make_manager(configuration, cluster, store, registry)
-    await _serve(stack, configuration, cluster, manager, registry)
+    await _serve(stack, configuration, cluster, manager, registry, slices=store.slices)
     await run_until_first_ends(
         cluster.run(partial(lead, cluster, store, manager)),
         cluster.definitions.run(),
@@ -142,6 +143,7 @@ async def _serve(
     registry: CollectorRegistry,
     *,
     problems: Callable[[], list[str]] = list,
+    slices: SliceFinder | None = None,
 ) -> None:
     """Serves the API and the status pages until the stack is closed. `problems`: those of a leader's store."""
 
@@ -154,6 +156,7 @@ async def _serve(
         manager.change_log,
         unavailable=cluster.unavailable_reason,
         trace=partial(read_pod_trace, cluster.client),
+        slices=slices,
     )
     pages = served_routes(configuration, access_of(configuration), api=api, status=status)
     await serve_api(stack, pages_runner(pages), parse_listen(configuration.listen, key="listen"))

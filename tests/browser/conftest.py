@@ -56,6 +56,7 @@ def running_node(work: Path) -> Iterator[EmbeddedProcess]:
     pods = [pod("web", networks="blue,green"), pod("plain"), pod("waits", networks="late"), host]
     write(node.manifests / "pods.yaml", *pods, pod("refused", networks="blue@not a name"))
     node.start()
+    node.wait_until(lambda: bool(node.items("nodes")), what="reporting")
     try:
         yield node
     finally:

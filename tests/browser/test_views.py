@@ -5,6 +5,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import ONE_BROWSER, Show
 from tests.support.embedded_process import EmbeddedProcess
+from tests.support.served_agent import port_of
 
 pytestmark = ONE_BROWSER
 
@@ -93,6 +94,33 @@ def test_a_pod_has_its_interfaces_in_order_its_default_routes_and_its_time_line(
     expect(page.locator(".time-line")).to_contain_text("Interface list written")
 
 
+def test_a_pod_has_its_ports_as_the_agent_knows_them(show: Show, node: EmbeddedProcess) -> None:
+    first, second, _ = node.items("interfaces", "?namespace=demo&name=web")
+    plugged = port_of(
+        first["podUid"], second["interface"]["uuid"], host_ifname="tap7", vm_id="c" * 64, vm_name="k8s__demo__web"
+    )
+    assert node.post("/vm", [plugged]) == 200
+    page = show("pods/demo/web")
+    page.wait_for_selector("[aria-label='Table of ports']")
+    assert [row[:5] for row in cells(page, "ports")] == [
+        ["0", "eth0", "", "", "NotPlugged"],
+        ["1", "eth1", "tap7", "c" * 12, "Unknown: the agent runs without a datapath"],
+        ["2", "eth2", "", "", "NotPlugged"],
+    ]
+    described = f"contrailctl --agent http://{node.listen} describe pod demo/web"
+    expect(page.locator(".commands code").last).to_have_text(described)
+
+
+def test_the_counters_of_ports_are_those_that_the_datapath_reports(show_still: Show) -> None:
+    page = show_still("pods")
+    drops = {"spoofing": 3, "networkSpoofing": 7, "networkBroadcast": 2, "networkMtu": 1}
+    port = {"namespace": "demo", "pod": "web", "index": 0, "name": "eth0", "interface": "u", "condition": "Connected"}
+    page.route("**/v1/ports?namespace=*", lambda route: route.fulfill(json={"items": [{**port, "drops": drops}]}))
+    page.get_by_role("link", name="demo/web").click()
+    page.wait_for_selector("[aria-label='Table of ports']")
+    assert cells(page, "ports") == [["0", "eth0", "", "", "Connected", "3", "7 spoofed, 2 broadcast, 1 too large"]]
+
+
 def test_a_waiting_pod_has_the_reason_and_what_to_do(show_still: Show) -> None:
     page = show_still("pods/demo/waits")
     expect(page.locator(".facts")).to_contain_text("network attachment definition demo/late not found")
@@ -117,6 +145,31 @@ def test_a_node_has_its_report_and_its_pods(show_still: Show, still_node: Embedd
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Node {name}")
     expect(page.locator(".facts")).to_contain_text("Version of agent")
     assert len(cells(page, "pods")) == 5
+
+
+def test_a_node_shows_versions_conflicts_and_what_it_repaired(show_still: Show, still_node: EmbeddedProcess) -> None:
+    page = show_still("nodes")
+    page.add_init_script(
+        """const parse = JSON.parse;
+        JSON.parse = (text) => {
+          const message = parse(text);
+          if (message.kind === "nodes") {
+            const report = message.object.report;
+            report.conflicts = ["another agent reports for this node: worker-9"];
+            report.versions = { agent: "1.2.3", daemon: "1.2.2" };
+            report.repairs = { route: 1, filter: 3 };
+          }
+          return message;
+        };"""
+    )
+    page.reload()
+    page.get_by_role("link", name=still_node.items("nodes")[0]["name"]).click()
+    terms, values = (page.locator(f".facts {tag}").all_text_contents() for tag in ("dt", "dd"))
+    known = dict(zip(terms, values, strict=True))
+    assert (known["Version of agent"], known["Version of daemon"]) == ("1.2.3", "1.2.2")
+    assert known["Repaired drift"] == "3 filter, 1 route"
+    conflicts = page.locator("section", has=page.get_by_role("heading", name="Conflicts"))
+    expect(conflicts.locator("li")).to_have_text(["another agent reports for this node: worker-9"])
 
 
 def test_the_topology_joins_the_lanes_of_a_pods_networks(show_still: Show) -> None:

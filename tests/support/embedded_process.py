@@ -1,5 +1,9 @@
 """The embedded node as an operator starts it: one process on a folder of manifests."""
 
+import contextlib
+import http.client
+import json
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +41,15 @@ class EmbeddedProcess(ServedProcess):
         items = every_item(self.get, f"/v1/{kind}{query}")
         assert items is not None, self.log.read_text()
         return items
+
+    def post(self, path: str, body: object) -> int:
+        """Sends a request to the agent's Unix socket, as the plugin does; returns the status."""
+        connection = http.client.HTTPConnection("localhost", timeout=10)
+        with contextlib.closing(connection):
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(str(self.socket))
+            connection.request("POST", path, json.dumps(body))
+            return connection.getresponse().status
 
     def pod_states(self) -> dict[str, str]:
         """State of each pod, by `namespace/name`."""

@@ -12,7 +12,8 @@ export function partsOf(subnet, addresses) {
   const [first, last] = bounds(subnet.cidr);
   const size = Math.max(1, (last - first + 1) / CELLS);
   const parts = [];
-  for (let start = first; start <= last; start += size) parts.push({ first: start, size, used: 0, held: 0, reserved: 0, pods: [] });
+  for (let start = first; start <= last; start += size)
+    parts.push({ first: start, size, used: 0, held: 0, reserved: 0, pods: [] });
   const taken = new Set();
   for (const address of addresses) {
     const number = numberOf(address.address);
@@ -41,9 +42,17 @@ function reserve(parts, { first, size, start, end, taken }) {
 
 /** Ranges of a subnet that are never given: its ends, its gateway, and what is excluded. */
 function reserved({ cidr, gateway, excluded = [] }, first, last) {
-  const ends = Number(cidr.split("/")[1]) < 31 ? [[first, first], [last, last]] : [];
+  const ends =
+    Number(cidr.split("/")[1]) < 31
+      ? [
+          [first, first],
+          [last, last],
+        ]
+      : [];
   const others = [...(gateway ? [gateway] : []), ...excluded].filter((text) => !text.includes(":")).map(bounds);
-  return [...ends, ...others].map(([start, end]) => [Math.max(first, start), Math.min(last, end)]).filter(([start, end]) => start <= end);
+  return [...ends, ...others]
+    .map(([start, end]) => [Math.max(first, start), Math.min(last, end)])
+    .filter(([start, end]) => start <= end);
 }
 
 function merged(ranges) {
@@ -79,7 +88,9 @@ export function addressMap(subnet, addresses) {
   const size = parts.reduce((sum, part) => sum + part.size, 0);
   const numbers = { used: total("used"), held: total("held"), reserved: total("reserved") };
   numbers.free = size - numbers.used - numbers.held - numbers.reserved;
-  const text = Object.entries(numbers).map(([kind, number]) => `${number} ${TEXTS[kind]}`).join(", ");
+  const text = Object.entries(numbers)
+    .map(([kind, number]) => `${number} ${TEXTS[kind]}`)
+    .join(", ");
   const rows = Math.ceil(parts.length / COLUMNS);
   const columns = Math.min(parts.length, COLUMNS);
   return h(
@@ -87,13 +98,24 @@ export function addressMap(subnet, addresses) {
     { class: "map" },
     h(
       "svg",
-      { viewBox: `0 0 ${columns * SIZE} ${rows * SIZE}`, role: "img", "aria-label": `Addresses of ${subnet.cidr}: ${text}` },
+      {
+        viewBox: `0 0 ${columns * SIZE} ${rows * SIZE}`,
+        role: "img",
+        "aria-label": `Addresses of ${subnet.cidr}: ${text}`,
+      },
       parts.map((part, index) => cell(part, (index % COLUMNS) * SIZE, Math.floor(index / COLUMNS) * SIZE)),
     ),
     h(
       "figcaption",
       null,
-      Object.entries(numbers).map(([kind, number]) => h("span", { class: "key" }, h("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, "aria-hidden": "true" }, square(kind, 0, 0, 1)), `${number} ${TEXTS[kind]}`)),
+      Object.entries(numbers).map(([kind, number]) =>
+        h(
+          "span",
+          { class: "key" },
+          h("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, "aria-hidden": "true" }, square(kind, 0, 0, 1)),
+          `${number} ${TEXTS[kind]}`,
+        ),
+      ),
       parts[0].size > 1 && h("span", null, `Each square is ${parts[0].size} addresses.`),
     ),
   );
@@ -111,15 +133,24 @@ function square(kind, x, y, share) {
   const side = SIZE - 2;
   const background = h("rect", { class: "free", x: x + 1, y: y + 1, width: side, height: side });
   if (kind === "free") return background;
-  if (kind === "held") return [background, h("path", { class: "held", d: `M${x + 1} ${y + 1}h${side}l-${side} ${side}z` })];
-  if (kind === "reserved") return [background, h("path", { class: "reserved", d: `M${x + 3} ${y + 3}l${side - 4} ${side - 4}M${x + side - 1} ${y + 3}l-${side - 4} ${side - 4}` })];
+  if (kind === "held")
+    return [background, h("path", { class: "held", d: `M${x + 1} ${y + 1}h${side}l-${side} ${side}z` })];
+  if (kind === "reserved")
+    return [
+      background,
+      h("path", {
+        class: "reserved",
+        d: `M${x + 3} ${y + 3}l${side - 4} ${side - 4}M${x + side - 1} ${y + 3}l-${side - 4} ${side - 4}`,
+      }),
+    ];
   const height = Math.max(2, Math.round(side * Math.min(1, share)));
   return [background, h("rect", { class: "used", x: x + 1, y: y + 1 + side - height, width: side, height })];
 }
 
 function cellText(part) {
   const first = addressText(part.first);
-  if (part.size > 1) return `${first} to ${addressText(part.first + part.size - 1)}: ${part.used} used, ${part.held} held`;
+  if (part.size > 1)
+    return `${first} to ${addressText(part.first + part.size - 1)}: ${part.used} used, ${part.held} held`;
   const kind = part.used ? "used" : part.held ? "held" : part.reserved ? "reserved" : "free";
   return `${first}: ${TEXTS[kind]}${part.pods.length ? ` by ${part.pods[0]}` : ""}`;
 }

@@ -20,9 +20,26 @@ import * as pods from "./views/pods.js";
 import * as topology from "./views/topology.js";
 import * as waiting from "./views/waiting.js";
 
-const LISTS = new Map(Object.entries({ topology, networks, pods, waiting, nodes, events: eventsView }).map(([path, view]) => [path, { view, length: 1 }]));
-const DETAILS = new Map([["networks", { view: network, length: 3 }], ["pods", { view: pod, length: 3 }], ["nodes", { view: node, length: 2 }]]);
-const NAMES = { "": "Overview", topology: "Topology", networks: "Networks", pods: "Pods", waiting: "Waiting", nodes: "Nodes", events: "Events" };
+const LISTS = new Map(
+  Object.entries({ topology, networks, pods, waiting, nodes, events: eventsView }).map(([path, view]) => [
+    path,
+    { view, length: 1 },
+  ]),
+);
+const DETAILS = new Map([
+  ["networks", { view: network, length: 3 }],
+  ["pods", { view: pod, length: 3 }],
+  ["nodes", { view: node, length: 2 }],
+]);
+const NAMES = {
+  "": "Overview",
+  topology: "Topology",
+  networks: "Networks",
+  pods: "Pods",
+  waiting: "Waiting",
+  nodes: "Nodes",
+  events: "Events",
+};
 const PAUSE = 100; // ms between two renderings
 const AGES = 10_000; // ms after which the ages that are shown are old
 
@@ -66,7 +83,11 @@ function render() {
 function content(view, route) {
   if (status.status === UNAUTHORIZED) return tokenForm(restart);
   if (!view) return [h("h1", null, "Not found"), problem("There is no such view.")];
-  if (!cluster.isKnown) return [h("h1", null, view.title(route)), status.problem ? problem(status.problem) : h("p", { class: "hint" }, "Loading.")];
+  if (!cluster.isKnown)
+    return [
+      h("h1", null, view.title(route)),
+      status.problem ? problem(status.problem) : h("p", { class: "hint" }, "Loading."),
+    ];
   return view.render({ cluster, events, remote, route });
 }
 

@@ -10,7 +10,11 @@ const HAVE_VALUE = new Set(["INPUT", "SELECT"]); // what the reader has entered,
 /** Returns the description of an element. Children that are null or false are left out. */
 export function h(tag, props, ...children) {
   const present = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
-  return { tag, props: props ?? {}, children: present.map((child) => (typeof child === "object" ? child : String(child))) };
+  return {
+    tag,
+    props: props ?? {},
+    children: present.map((child) => (typeof child === "object" ? child : String(child))),
+  };
 }
 
 /** Makes the children of an element those that are described. */
@@ -41,12 +45,18 @@ function patchText(parent, current, text) {
 }
 
 function patchElement(parent, current, wanted, namespace) {
-  const fits = current && current.nodeName.toLowerCase() === wanted.tag.toLowerCase() && current[PROPS]?.key === wanted.props.key;
+  const fits =
+    current && current.nodeName.toLowerCase() === wanted.tag.toLowerCase() && current[PROPS]?.key === wanted.props.key;
   const element = fits ? current : create(wanted.tag, namespace);
   setProps(element, wanted.props);
   patch(element, wanted.children, namespace);
   if (!fits) place(parent, current, element);
-  if (HAVE_VALUE.has(element.nodeName) && "value" in wanted.props && element.value !== wanted.props.value && document.activeElement !== element) {
+  if (
+    HAVE_VALUE.has(element.nodeName) &&
+    "value" in wanted.props &&
+    element.value !== wanted.props.value &&
+    document.activeElement !== element
+  ) {
     element.value = wanted.props.value; // after its children: the options of a select
   }
 }

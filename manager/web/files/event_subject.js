@@ -5,7 +5,8 @@ import { networkAddress, nodeLink, podLink } from "./widgets.js";
 
 export function eventSubject({ kind, namespace, name }) {
   if (kind === "Pod") return ["Pod ", podLink({ namespace, name })];
-  if (kind === "NetworkAttachmentDefinition") return ["NAD ", h("a", { href: networkAddress(namespace, name) }, `${namespace}/${name}`)];
+  if (kind === "NetworkAttachmentDefinition")
+    return ["NAD ", h("a", { href: networkAddress(namespace, name) }, `${namespace}/${name}`)];
   if (kind === "Node") return ["Node ", nodeLink(name)];
   return `${kind} ${namespace ? `${namespace}/` : ""}${name}`;
 }

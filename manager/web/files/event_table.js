@@ -5,6 +5,13 @@ import { eventSubject } from "./event_subject.js";
 
 export function eventTable(events, route = null) {
   const newestFirst = [...events].sort((one, other) => other.lastSeen - one.lastSeen);
-  const rows = newestFirst.map((event) => [time(event.lastSeen), event.type, event.reason, eventSubject(event), event.count, event.message]);
+  const rows = newestFirst.map((event) => [
+    time(event.lastSeen),
+    event.type,
+    event.reason,
+    eventSubject(event),
+    event.count,
+    event.message,
+  ]);
   return table("events", ["Last seen", "Type", "Reason", "Object", "Count", "Message"], rows, route);
 }

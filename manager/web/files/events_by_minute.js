@@ -15,7 +15,8 @@ export function eventsByMinute(events) {
     if (minutesAgo >= 0 && minutesAgo < MINUTES) counts[MINUTES - 1 - minutesAgo] += 1;
   }
   const most = Math.max(1, ...counts);
-  const text = `Events last seen in each of the last ${MINUTES} minutes: at most ${Math.max(...counts)}, ${counts.at(-1)} in this one`;
+  const numbers = `at most ${Math.max(...counts)}, ${counts.at(-1)} in this one`;
+  const text = `Events last seen in each of the last ${MINUTES} minutes: ${numbers}`;
   return h(
     "figure",
     { class: "minutes" },
@@ -24,7 +25,13 @@ export function eventsByMinute(events) {
       { viewBox: `0 0 ${MINUTES * BAR} ${HEIGHT}`, role: "img", "aria-label": text },
       counts.map((count, index) => {
         const height = count ? Math.max(2, (count / most) * HEIGHT) : 1;
-        return h("rect", { class: count ? "used" : "free", x: index * BAR, y: HEIGHT - height, width: BAR - 2, height });
+        return h("rect", {
+          class: count ? "used" : "free",
+          x: index * BAR,
+          y: HEIGHT - height,
+          width: BAR - 2,
+          height,
+        });
       }),
     ),
     h("figcaption", null, text, "."),

@@ -13,7 +13,13 @@ export function filters(route, inputs) {
 }
 
 function text(route, { name }) {
-  return h("input", { type: "search", name, value: route.query.get(name) ?? "", oninput: (event) => change(name, event, route), autocomplete: "off" });
+  return h("input", {
+    type: "search",
+    name,
+    value: route.query.get(name) ?? "",
+    oninput: (event) => change(name, event, route),
+    autocomplete: "off",
+  });
 }
 
 function choice(route, { name, options }) {

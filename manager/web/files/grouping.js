@@ -9,7 +9,11 @@ export const MAX_GROUPS = 80;
 export function groupsOf(pods, limit = MAX_GROUPS) {
   const attached = pods.filter((pod) => (pod.networks ?? []).length > 0);
   if (attached.length <= limit) {
-    return { by: "pod", groups: sorted(attached.map((pod) => ({ node: pod.node, networks: unique(pod), pods: [pod] }))), rest: [] };
+    return {
+      by: "pod",
+      groups: sorted(attached.map((pod) => ({ node: pod.node, networks: unique(pod), pods: [pod] }))),
+      rest: [],
+    };
   }
   const byNode = collect(attached, (pod) => pod.node);
   if (byNode.length <= limit) return { by: "node and networks", groups: sorted(byNode), rest: [] };

@@ -34,7 +34,11 @@ function orderedNetworks(cluster, groups) {
   const uuids = new Set(groups.flatMap((group) => group.networks));
   return [...uuids]
     .map((uuid) => ({ uuid, view: cluster.network(uuid) }))
-    .sort((one, other) => compare(Boolean(one.view?.network.nad), Boolean(other.view?.network.nad)) || compare(labelOf(one), labelOf(other)));
+    .sort(
+      (one, other) =>
+        compare(Boolean(one.view?.network.nad), Boolean(other.view?.network.nad)) ||
+        compare(labelOf(one), labelOf(other)),
+    );
 }
 
 function labelOf({ uuid, view }) {
@@ -51,7 +55,16 @@ function lane(network, height, width) {
     "g",
     { class: "lane" },
     h("line", { x1: LABEL - 6, x2: width, y1: height, y2: height }),
-    h("a", { href: networkAddress(namespace, name) }, h("text", { x: LABEL - 12, y: height + 4, "text-anchor": "end" }, cut(labelOf(network)), h("title", null, labelOf(network)))),
+    h(
+      "a",
+      { href: networkAddress(namespace, name) },
+      h(
+        "text",
+        { x: LABEL - 12, y: height + 4, "text-anchor": "end" },
+        cut(labelOf(network)),
+        h("title", null, labelOf(network)),
+      ),
+    ),
   );
 }
 
@@ -67,7 +80,17 @@ function nodeBands(groups, height) {
       "g",
       { class: index % 2 ? "band odd" : "band" },
       h("rect", { x, y: 0, width: size * COLUMN, height }),
-      node && h("a", { href: link(["nodes", node]) }, h("text", { x: x + 4, y: 14 }, cut(node, Math.max(4, Math.floor((size * COLUMN) / 7.5))), h("title", null, node))),
+      node &&
+        h(
+          "a",
+          { href: link(["nodes", node]) },
+          h(
+            "text",
+            { x: x + 4, y: 14 },
+            cut(node, Math.max(4, Math.floor((size * COLUMN) / 7.5))),
+            h("title", null, node),
+          ),
+        ),
     );
   });
 }
@@ -91,8 +114,17 @@ function described(group, route) {
     const name = `${first.namespace}/${first.name}`;
     return { address: link(["pods", first.namespace, first.name]), label: first.name, text: `${name}: ${first.state}` };
   }
-  const filters = { ...Object.fromEntries(route.query), network: group.networks.join(","), ...(group.node ? { node: group.node } : {}), rows: "" };
-  return { address: link(["pods"], filters), label: `${group.pods.length} pods`, text: `${group.pods.length} pods such as ${first.namespace}/${first.name}` };
+  const filters = {
+    ...Object.fromEntries(route.query),
+    network: group.networks.join(","),
+    ...(group.node ? { node: group.node } : {}),
+    rows: "",
+  };
+  return {
+    address: link(["pods"], filters),
+    label: `${group.pods.length} pods`,
+    text: `${group.pods.length} pods such as ${first.namespace}/${first.name}`,
+  };
 }
 
 function stateOf(group) {

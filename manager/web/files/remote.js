@@ -1,5 +1,5 @@
-// What a view reads by a request of its own: kept while it is shown, and read again when what it is about has changed, when
-// it is too old, and when the request has failed. One request of each at a time, and none while nobody looks.
+// What a view reads by a request of its own: kept while it is shown, and read again when what it is about has changed,
+// when it is too old, and when the request has failed. One request of each at a time, and none while nobody looks.
 
 const INTERVAL = 1_000; // ms from the end of a read until the next one
 const FIRST_PAUSE = 2_000; // ms after a read that failed
@@ -16,7 +16,15 @@ export class Remote {
    * not within `interval` ms, and once the value is older than `maxAge` of it in ms.
    */
   get(key, versions, read, { interval = INTERVAL, maxAge = () => Infinity } = {}) {
-    const entry = this.entries.get(key) ?? { value: null, problem: "", versions: null, isReading: false, failures: 0, notBefore: -Infinity, expires: Infinity };
+    const entry = this.entries.get(key) ?? {
+      value: null,
+      problem: "",
+      versions: null,
+      isReading: false,
+      failures: 0,
+      notBefore: -Infinity,
+      expires: Infinity,
+    };
     this.entries.set(key, entry);
     entry.isUsed = true;
     clearTimeout(entry.timer);

@@ -3,7 +3,13 @@
 /** Returns the parts of the path and the filters of the current address. */
 export function currentRoute() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  return { path: path.split("/").map(decoded).filter((part) => part !== ""), query: new URLSearchParams(query) };
+  return {
+    path: path
+      .split("/")
+      .map(decoded)
+      .filter((part) => part !== ""),
+    query: new URLSearchParams(query),
+  };
 }
 
 /** Returns the address of a view; filters without a value are left out. */

@@ -8,7 +8,7 @@ const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
 
 export class Stream {
-  /** `filters` choose objects by namespace and name. `onMessage` gets each message, `onStatus` "live", or why there is none. */
+  /** `filters` choose objects by namespace and name; `onMessage` gets messages, `onStatus` "live" or why not. */
   constructor(kinds, { filters = {}, onMessage, onStatus }) {
     this.path = `v1/watch?${new URLSearchParams({ kind: kinds.join(","), ...filters })}`;
     this.onMessage = onMessage;

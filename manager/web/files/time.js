@@ -1,6 +1,11 @@
 // Ages, as contrailctl shows them, and points in time.
 
-const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+const UNITS = [
+  ["d", 86400],
+  ["h", 3600],
+  ["m", 60],
+  ["s", 1],
+];
 const EXACT_BELOW = 10;
 
 /** Returns `45s`, `3m20s`, `12m`, `5h10m`, `4d`. */
@@ -11,7 +16,9 @@ export function age(seconds) {
     const [finer, finerSize] = UNITS[index + 1];
     const whole = Math.floor(rest / size);
     const left = rest % size;
-    if (whole) return `${whole}${unit}${whole < EXACT_BELOW && left >= finerSize ? `${Math.floor(left / finerSize)}${finer}` : ""}`;
+    const isExact = whole < EXACT_BELOW && left >= finerSize;
+    if (whole)
+      return `${whole}${unit}${isExact ? `${Math.floor(left / finerSize)}${finer}` : ""}`;
   }
   return `${rest}s`;
 }

@@ -21,6 +21,11 @@ export function tokenForm(onKept) {
       h("label", null, "Token", h("input", { type: "password", name: "token", autocomplete: "off", required: true })),
       h("button", { type: "submit" }, "Use it"),
     ),
-    h("p", { class: "hint" }, "It is in the file that the manager's configuration names as api-access.token-file. It is kept until this tab is closed."),
+    h(
+      "p",
+      { class: "hint" },
+      "It is in the file that the manager's configuration names as api-access.token-file. ",
+      "It is kept until this tab is closed.",
+    ),
   ];
 }

@@ -23,7 +23,14 @@ export async function readTrace(namespace, name) {
 /** The steps in order; `~` is before durations of which Kubernetes keeps whole seconds only. */
 export function traceTable({ steps, longest }) {
   const first = Date.parse(steps[0]?.began);
-  const rows = steps.map((step) => [clock(step.began), `${seconds(Date.parse(step.began) - first)} s`, took(step), step.by, step.name, step.detail]);
+  const rows = steps.map((step) => [
+    clock(step.began),
+    `${seconds(Date.parse(step.began) - first)} s`,
+    took(step),
+    step.by,
+    step.name,
+    step.detail,
+  ]);
   return [
     table("steps", ["Began", "After", "Took", "By", "Step", "Detail"], rows),
     longest && h("p", null, `Longest step: ${longest.name} (${longest.by}), ${took(longest)}.`),

@@ -1,4 +1,4 @@
-// What several views show: tables, states, commands to copy, facts.
+// What several views show: tables, states, facts, usage.
 
 import { h } from "./dom.js";
 import { link, withFilters } from "./route.js";
@@ -11,14 +11,33 @@ export const ROWS = 100;
 export function table(name, headers, rows, route = null) {
   if (rows.length === 0) return h("p", { class: "none" }, `No ${name}.`);
   const limit = Number(route?.query.get("rows")) || ROWS;
-  const body = rows.slice(0, limit).map((cells) => h("tr", null, cells.map((cell) => h("td", null, cell))));
+  const body = rows.slice(0, limit).map((cells) =>
+    h(
+      "tr",
+      null,
+      cells.map((cell) => h("td", null, cell)),
+    ),
+  );
   return h(
     "div",
     null,
     h(
       "div",
       { class: "scroll", role: "region", tabindex: "0", "aria-label": `Table of ${name}` },
-      h("table", null, h("thead", null, h("tr", null, headers.map((each) => h("th", { scope: "col" }, each)))), h("tbody", null, body)),
+      h(
+        "table",
+        null,
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            headers.map((each) => h("th", { scope: "col" }, each)),
+          ),
+        ),
+        h("tbody", null, body),
+      ),
     ),
     rows.length > limit &&
       h(
@@ -70,55 +89,26 @@ export function time(seconds) {
 /** Terms and what they mean here. Those without a value are left out. */
 export function facts(entries) {
   const known = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return h("dl", { class: "facts" }, known.map(([term, value]) => h("div", null, h("dt", null, term), h("dd", null, value))));
+  return h(
+    "dl",
+    { class: "facts" },
+    known.map(([term, value]) => h("div", null, h("dt", null, term), h("dd", null, value))),
+  );
 }
 
 /** How much of something is used: a bar, and the numbers as text. */
 export function usage(used, capacity) {
   if (!capacity) return "";
   return [
-    h("meter", { min: "0", max: "1", high: "0.8", value: String(Math.min(1, used / capacity)), "aria-label": `${used} of ${capacity} used` }),
+    h("meter", {
+      min: "0",
+      max: "1",
+      high: "0.8",
+      value: String(Math.min(1, used / capacity)),
+      "aria-label": `${used} of ${capacity} used`,
+    }),
     ` ${used} of ${capacity}`,
   ];
-}
-
-/** Commands that show the same, each with a button that copies it. */
-export function commands(...texts) {
-  return h(
-    "section",
-    { class: "commands" },
-    h("h2", null, "Commands"),
-    h("ul", null, texts.map((text) => h("li", null, h("code", null, text), copyButton(text)))),
-  );
-}
-
-/** A contrailctl command for this manager. */
-export function contrailctl(...words) {
-  const manager = location.origin === "http://127.0.0.1:8083" ? [] : ["--manager", location.origin];
-  return ["contrailctl", ...manager, ...words].map(quoted).join(" ");
-}
-
-export function kubectl(...words) {
-  return ["kubectl", ...words].map(quoted).join(" ");
-}
-
-/** A word for a shell. */
-function quoted(word) {
-  return /^[A-Za-z0-9_./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
-
-function copyButton(text) {
-  return h("button", { type: "button", "aria-label": `Copy: ${text}`, onclick: (event) => copy(event.currentTarget, text) }, "Copy");
-}
-
-async function copy(button, text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren(button.previousSibling); // not allowed: the reader copies what is selected
-    button.textContent = "Selected";
-  }
 }
 
 /** Why something cannot be shown. */

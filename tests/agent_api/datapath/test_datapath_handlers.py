@@ -240,6 +240,7 @@ class TestReports:
         "refused": [],
         "tunnel-mtu": 1450,
         "missing-modules": ["bridge"],
+        "daemon-version": "1.2.3",
     }
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:

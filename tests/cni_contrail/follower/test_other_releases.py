@@ -56,6 +56,7 @@ REPORT = Report(
     ),
     0.25,
     tunnel_mtu=1450,
+    daemon_version="1.3.0",
 ).document()
 MAPS = ("missing", "problems", "drops", "ports", "repairs")
 """Maps, whose keys are no names."""
@@ -79,7 +80,18 @@ def test_an_agent_ignores_what_only_a_newer_daemon_reports() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["problems", "missing", "drops", "refused", "repairs", "unconnected", "tunnel-mtu", "missing-modules"]
+    "key",
+    [
+        "problems",
+        "missing",
+        "drops",
+        "refused",
+        "repairs",
+        "unconnected",
+        "tunnel-mtu",
+        "missing-modules",
+        "daemon-version",
+    ],
 )
 def test_an_agent_reads_the_report_of_an_older_daemon(key: str) -> None:
     parsed = _parsed({name: value for name, value in REPORT.items() if name != key})

@@ -10,6 +10,7 @@ import pytest
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY
+from contrail_config.kubernetes.compared_slice import SliceState
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import NETWORK_SLICES, network_slice_name, network_slice_object
 from contrail_config.kubernetes.network_buckets import network_bucket
@@ -377,3 +378,35 @@ async def test_a_store_without_slices_writes_none(client: KubeClient, server: Fa
     await start_pod(store, [blue], node=A)
     await store.close()
     assert not writes(server)
+
+
+async def test_slices_are_compared_with_what_the_server_has(
+    manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer
+) -> None:
+    await start_pod(manager, [blue], "one", node=A)
+    second = await start_pod(manager, [blue], "two", node=B)
+
+    def states() -> dict[str, SliceState]:
+        nodes = manager.slices.nodes_of(blue.uuid)
+        compared = {node: manager.slices.compared(blue.uuid, node) for node in nodes}
+        return {node: each.state for node, each in compared.items() if each is not None}
+
+    await eventually(lambda: states() == {A: SliceState.CURRENT, B: SliceState.CURRENT})
+    await manager.slices.writer.queue.close()  # from now on nothing is corrected
+    key = network_bucket(blue.uuid), network_slice_name(blue.uuid, A)
+    item = server.storage.objects(SLICES)[key]
+    server.storage.put(SLICES, {**item, "spec": {**item["spec"], "tunnel": ["192.0.2.77"]}})
+    await eventually(lambda: states() == {A: SliceState.DIFFERENT, B: SliceState.CURRENT})
+    server.storage.put(SLICES, {**item, "spec": {"node": A}})
+    await eventually(lambda: states() == {A: SliceState.INVALID, B: SliceState.CURRENT})
+    server.storage.remove(SLICES, item)
+    await eventually(lambda: states() == {A: SliceState.MISSING, B: SliceState.CURRENT})
+    await manager.delete_virtual_machine(second.uuid)
+    await eventually(lambda: states() == {A: SliceState.MISSING, B: SliceState.SUPERFLUOUS})
+
+
+async def test_nothing_is_known_of_slices_before_they_are_listed(client: KubeClient, blue: VirtualNetwork) -> None:
+    store = KubernetesStore(client, slices=True)
+    with pytest.raises(StoreUnavailableError, match="not listed yet"):
+        store.slices.nodes_of(blue.uuid)
+    assert KubernetesStore(client).slices.nodes_of(blue.uuid) == set()

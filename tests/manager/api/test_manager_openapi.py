@@ -65,4 +65,4 @@ def test_responses_conform_to_the_document(node: EmbeddedProcess, tmp_path: Path
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "9 selected / 10 total" in run.stdout
+    assert "11 selected / 12 total" in run.stdout

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from manager.web.files import page_files
+from manager.web.files import PageFile, page_files
 from manager.web.routes import page_routes
 from tests.manager.web.conftest import Serve
 
 FILES = page_files()
 SCRIPTS = [file for file in FILES if file.name.endswith(".js")]
-IMPORT = re.compile(r'^(?:import|export) .*?from "(\.{1,2}/[\w./]+)";$|^import "(\.[\w./]+)";$', re.MULTILINE)
+IMPORT = re.compile(r'^(?:import|export) [^;]*?from "(\.{1,2}/[\w./]+)";$|^import "(\.[\w./]+)";$', re.MULTILINE)
 
 
 async def test_the_page_has_a_policy_without_inline_code_and_cannot_be_framed(serve: Serve) -> None:
@@ -49,7 +49,7 @@ async def test_a_file_that_a_browser_has_is_not_sent_again(serve: Serve) -> None
     assert (again.status, await again.read(), again.headers["Etag"]) == (304, b"", tag)
     assert "Content-Security-Policy" in again.headers
     assert (await client.get("/web/app.js", headers={"If-None-Match": '"other"'})).status == 200
-    assert (await client.get("/web/style.css")).headers["Etag"] != tag
+    assert (await client.get("/web/layout.css")).headers["Etag"] != tag
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_routes_only_read() -> None:
 def test_a_file_names_no_other_host(file: object) -> None:
     (content,) = [each.content.decode() for each in FILES if each is file]
     urls = set(re.findall(r"https?://[^\s\"'`]+", content))
-    assert urls <= {"http://www.w3.org/2000/svg", "http://127.0.0.1:8083"}
+    assert urls <= {"http://www.w3.org/2000/svg", "http://127.0.0.1:8083", "http://127.0.0.1:9091"}  # in commands
 
 
 def test_the_page_has_no_inline_script_and_no_inline_style() -> None:
@@ -121,3 +121,9 @@ def resolved(name: str, target: str) -> str:
         elif part != ".":
             folder.append(part)
     return "/".join(folder)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_file_has_no_line_over_120_characters(file: PageFile) -> None:
+    too_long = [line for line in file.content.decode().splitlines() if len(line) > 120]
+    assert too_long == [] or file.content_type in ("application/json", "image/svg+xml")

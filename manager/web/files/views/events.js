@@ -3,7 +3,8 @@
 import { h } from "../dom.js";
 import { eventTable } from "../event_table.js";
 import { filters } from "../filters.js";
-import { commands, contrailctl, kubectl, problem } from "../widgets.js";
+import { commands, contrailctl, kubectl } from "../commands.js";
+import { problem } from "../widgets.js";
 
 export const title = () => "Events";
 export const watchedEvents = () => ({});

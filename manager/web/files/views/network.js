@@ -6,7 +6,9 @@ import { addressMap } from "../address_map.js";
 import { compare, countBy } from "../cluster.js";
 import { link } from "../route.js";
 import { eventTable } from "../event_table.js";
-import { commands, contrailctl, facts, kubectl, nodeLink, podLink, problem, state, table, time, usage } from "../widgets.js";
+import { slices } from "../slices.js";
+import { commands, contrailctl, kubectl } from "../commands.js";
+import { facts, nodeLink, podLink, problem, state, table, time, usage } from "../widgets.js";
 
 const INTERVAL = 5_000; // ms: the addresses of a large network are many requests
 
@@ -28,24 +30,33 @@ export function render(context) {
       ["MTU", network.mtu ?? "auto"],
       ["Forwarding mode", network.forwardingMode ?? "l2_l3"],
       ["Name servers", (network.dns ?? []).join(", ")],
-      ["Routes", (network.routes ?? []).map((route) => (route.gw ? `${route.dst} via ${route.gw}` : route.dst)).join(", ")],
+      [
+        "Routes",
+        (network.routes ?? []).map((route) => (route.gw ? `${route.dst} via ${route.gw}` : route.dst)).join(", "),
+      ],
       ["Interfaces", view.interfaces],
       ["Retired", network.retired ? "its NAD was deleted; it takes no new pods" : ""],
     ]),
     addresses(context, view, namespace, name),
+    slices(context, view, { namespace, name, interval: INTERVAL }),
     refusals(cluster, network),
     pods(context, network),
     events(context, view, namespace, name),
     commands(
       contrailctl("get", "networks", name, ...(namespace ? ["-n", namespace] : [])),
-      ...(network.nad ? [kubectl("get", "network-attachment-definitions.k8s.cni.cncf.io", name, "-n", namespace, "-o", "yaml")] : []),
+      ...(network.nad
+        ? [kubectl("get", "network-attachment-definitions.k8s.cni.cncf.io", name, "-n", namespace, "-o", "yaml")]
+        : []),
       kubectl("get", "cvn", network.uuid, "-o", "yaml"),
+      kubectl("get", "cns", "-A", "-l", `opencontrail.org/network=${network.uuid}`),
     ),
   ];
 }
 
 function addresses({ remote }, view, namespace, name) {
-  const read = remote.get(`addresses ${view.network.uuid}`, [view], () => list("v1/addresses", { namespace, name }), { interval: INTERVAL });
+  const read = remote.get(`addresses ${view.network.uuid}`, [view], () => list("v1/addresses", { namespace, name }), {
+    interval: INTERVAL,
+  });
   const found = read.value?.items.filter((each) => each.networkUuid === view.network.uuid) ?? [];
   return h(
     "section",
@@ -69,7 +80,16 @@ function addresses({ remote }, view, namespace, name) {
       "details",
       null,
       h("summary", null, `Addresses in use (${found.length})`),
-      table("addresses", ["Address", "State", "Pod", "Until"], found.map((each) => [each.address, each.state, each.pod ? podLink({ namespace: each.namespace, name: each.pod }) : "", each.until ? h("span", null, "in ", duration(each.until)) : ""])),
+      table(
+        "addresses",
+        ["Address", "State", "Pod", "Until"],
+        found.map((each) => [
+          each.address,
+          each.state,
+          each.pod ? podLink({ namespace: each.namespace, name: each.pod }) : "",
+          each.until ? h("span", null, "in ", duration(each.until)) : "",
+        ]),
+      ),
     ),
   );
 }
@@ -80,9 +100,19 @@ function duration(until) {
 
 function refusals(cluster, network) {
   const found = [...cluster.reports.values()].flatMap(({ name, report }) =>
-    (report.refused ?? []).filter((each) => each.network.join() === network.fqName.join()).map((each) => [nodeLink(name), each.reason, each.message]),
+    (report.refused ?? [])
+      .filter((each) => each.network.join() === network.fqName.join())
+      .map((each) => [nodeLink(name), each.reason, each.message]),
   );
-  return found.length > 0 && h("section", null, h("h2", null, "What nodes do not connect or route"), table("refusals", ["Node", "Reason", "Message"], found));
+  return (
+    found.length > 0 &&
+    h(
+      "section",
+      null,
+      h("h2", null, "What nodes do not connect or route"),
+      table("refusals", ["Node", "Reason", "Message"], found),
+    )
+  );
 }
 
 function pods({ cluster, route }, network) {
@@ -92,15 +122,38 @@ function pods({ cluster, route }, network) {
     "section",
     null,
     h("h2", null, "Pods"),
-    h("p", null, nodes.map(([node, number], index) => [index ? ", " : "", nodeLink(node), ` ${number}`])),
-    h("p", null, h("a", { href: link(["pods"], { network: network.uuid }) }, "Search them"), ", or ", h("a", { href: link(["topology"], { network: network.uuid }) }, "see them in the topology"), "."),
-    table("pods", ["Pod", "State", "Node", "Interfaces here"], found.map((pod) => [podLink(pod), state(pod.state), nodeLink(pod.node), pod.networks.filter((uuid) => uuid === network.uuid).length]), route),
+    h(
+      "p",
+      null,
+      nodes.map(([node, number], index) => [index ? ", " : "", nodeLink(node), ` ${number}`]),
+    ),
+    h(
+      "p",
+      null,
+      h("a", { href: link(["pods"], { network: network.uuid }) }, "Search them"),
+      ", or ",
+      h("a", { href: link(["topology"], { network: network.uuid }) }, "see them in the topology"),
+      ".",
+    ),
+    table(
+      "pods",
+      ["Pod", "State", "Node", "Interfaces here"],
+      found.map((pod) => [
+        podLink(pod),
+        state(pod.state),
+        nodeLink(pod.node),
+        pod.networks.filter((uuid) => uuid === network.uuid).length,
+      ]),
+      route,
+    ),
   );
 }
 
 function events({ remote }, view, namespace, name) {
   if (!view.network.nad) return null;
-  const read = remote.get(`events ${namespace}/${name}`, [view], () => list("v1/events", { namespace, name }), { interval: INTERVAL });
+  const read = remote.get(`events ${namespace}/${name}`, [view], () => list("v1/events", { namespace, name }), {
+    interval: INTERVAL,
+  });
   const found = (read.value?.items ?? []).filter((event) => event.kind !== "Pod");
   return h("section", null, h("h2", null, "Events"), problem(read.problem), eventTable(found));
 }

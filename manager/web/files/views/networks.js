@@ -3,7 +3,8 @@
 import { h } from "../dom.js";
 import { filters } from "../filters.js";
 import { networkLabel } from "../cluster.js";
-import { commands, contrailctl, networkLink, table, usage } from "../widgets.js";
+import { commands, contrailctl } from "../commands.js";
+import { networkLink, table, usage } from "../widgets.js";
 
 export const title = () => "Networks";
 

@@ -3,20 +3,31 @@
 import { h } from "../dom.js";
 import { countBy } from "../cluster.js";
 import { filters } from "../filters.js";
-import { commands, contrailctl, kubectl, nodeLink, table } from "../widgets.js";
+import { commands, contrailctl, kubectl } from "../commands.js";
+import { nodeLink, table } from "../widgets.js";
 import { reportAge, problemsOf } from "./node.js";
 
 export const title = () => "Nodes";
 
 export function render({ cluster, route }) {
   const pods = countBy(cluster.pods, (pod) => pod.node);
-  const waiting = countBy(cluster.pods.filter((pod) => pod.state === "Waiting" || pod.state === "Refused"), (pod) => pod.node);
+  const waiting = countBy(
+    cluster.pods.filter((pod) => pod.state === "Waiting" || pod.state === "Refused"),
+    (pod) => pod.node,
+  );
   const words = (route.query.get("q") ?? "").toLowerCase();
   const rows = cluster.nodeNames
     .filter((name) => name.toLowerCase().includes(words))
     .map((name) => {
       const report = cluster.reports.get(name)?.report;
-      return [nodeLink(name), pods.get(name) ?? 0, waiting.get(name) ?? 0, report ? reportAge(report) : "none", Object.values(report?.versions ?? {}).join(", "), report ? problemsOf(report) : ""];
+      return [
+        nodeLink(name),
+        pods.get(name) ?? 0,
+        waiting.get(name) ?? 0,
+        report ? reportAge(report) : "none",
+        Object.values(report?.versions ?? {}).join(", "),
+        report ? problemsOf(report) : "",
+      ];
     });
   return [
     h("h1", null, "Nodes"),

@@ -2,7 +2,8 @@
 
 import { h } from "../dom.js";
 import { link } from "../route.js";
-import { networkLink, nodeLink, podLink, state, time, usage, commands, contrailctl, problem } from "../widgets.js";
+import { commands, contrailctl } from "../commands.js";
+import { networkLink, nodeLink, podLink, state, time, usage, problem } from "../widgets.js";
 import { problemsOf } from "./node.js";
 import { eventsByMinute } from "../events_by_minute.js";
 
@@ -13,7 +14,13 @@ const STATES = ["Ready", "Waiting", "Refused", "HostNetwork", "Excluded"];
 const SHOWN = 5;
 
 export function render({ cluster, events }) {
-  return [h("h1", null, "Overview"), numbers(cluster), attention(cluster), now(events), commands(contrailctl("status"), contrailctl("get", "pods"))];
+  return [
+    h("h1", null, "Overview"),
+    numbers(cluster),
+    attention(cluster),
+    now(events),
+    commands(contrailctl("status"), contrailctl("get", "pods")),
+  ];
 }
 
 function numbers(cluster) {
@@ -23,7 +30,13 @@ function numbers(cluster) {
     ["Pods", cluster.pods.length, link(["pods"])],
     ...STATES.map((name) => [name, cluster.podStates.get(name) ?? 0, link(["pods"], { state: name })]),
   ];
-  return h("ul", { class: "cards" }, cards.map(([name, number, address]) => h("li", null, h("a", { href: address }, h("strong", null, number), " ", name))));
+  return h(
+    "ul",
+    { class: "cards" },
+    cards.map(([name, number, address]) =>
+      h("li", null, h("a", { href: address }, h("strong", null, number), " ", name)),
+    ),
+  );
 }
 
 function attention(cluster) {
@@ -32,19 +45,34 @@ function attention(cluster) {
 
 function waiting(cluster) {
   const pods = cluster.pods.filter((pod) => pod.state === "Waiting" || pod.state === "Refused");
-  return section("Waiting pods", pods, (pod) => [podLink(pod), " ", state(pod.state), " ", pod.reason ?? ""], link(["waiting"]));
+  return section(
+    "Waiting pods",
+    pods,
+    (pod) => [podLink(pod), " ", state(pod.state), " ", pod.reason ?? ""],
+    link(["waiting"]),
+  );
 }
 
 function fullest(cluster) {
   const used = cluster.networks
     .filter((view) => view.ipv4Capacity > 0 && view.interfaces > 0)
     .sort((one, other) => other.interfaces / other.ipv4Capacity - one.interfaces / one.ipv4Capacity);
-  return section("Fullest networks (IPv4)", used, (view) => [networkLink(view), " ", usage(view.interfaces, view.ipv4Capacity)], link(["networks"]));
+  return section(
+    "Fullest networks (IPv4)",
+    used,
+    (view) => [networkLink(view), " ", usage(view.interfaces, view.ipv4Capacity)],
+    link(["networks"]),
+  );
 }
 
 function unwell(cluster) {
   const nodes = [...cluster.reports.values()].filter(({ report }) => problemsOf(report));
-  return section("Nodes that report problems", nodes, ({ name, report }) => [nodeLink(name), " ", problemsOf(report)], link(["nodes"]));
+  return section(
+    "Nodes that report problems",
+    nodes,
+    ({ name, report }) => [nodeLink(name), " ", problemsOf(report)],
+    link(["nodes"]),
+  );
 }
 
 function section(name, items, describe, address) {
@@ -53,7 +81,13 @@ function section(name, items, describe, address) {
     "section",
     null,
     h("h2", null, name),
-    items.length === 0 ? h("p", { class: "none" }, "None.") : h("ul", null, items.slice(0, SHOWN).map((item) => h("li", null, describe(item)))),
+    items.length === 0
+      ? h("p", { class: "none" }, "None.")
+      : h(
+          "ul",
+          null,
+          items.slice(0, SHOWN).map((item) => h("li", null, describe(item))),
+        ),
     rest > 0 && h("p", null, h("a", { href: address }, `${rest} more`)),
   );
 }
@@ -66,7 +100,22 @@ function now(events) {
     h("h2", null, "Events"),
     problem(events.problem),
     eventsByMinute(latest),
-    h("ul", { class: "log" }, latest.slice(0, SHOWN).map((event) => h("li", null, time(event.lastSeen), " ago ", h("strong", null, event.reason), ` ${event.kind} ${event.namespace}/${event.name}`))),
+    h(
+      "ul",
+      { class: "log" },
+      latest
+        .slice(0, SHOWN)
+        .map((event) =>
+          h(
+            "li",
+            null,
+            time(event.lastSeen),
+            " ago ",
+            h("strong", null, event.reason),
+            ` ${event.kind} ${event.namespace}/${event.name}`,
+          ),
+        ),
+    ),
     h("p", null, h("a", { href: link(["events"]) }, "All events")),
   );
 }

@@ -4,7 +4,8 @@ import { h } from "../dom.js";
 import { filteredPods, filters } from "../filters.js";
 import { networkLabel } from "../cluster.js";
 import { link, withFilters } from "../route.js";
-import { commands, contrailctl, kubectl, nodeLink, podLink, podNetworks, state, table } from "../widgets.js";
+import { commands, contrailctl, kubectl } from "../commands.js";
+import { nodeLink, podLink, podNetworks, state, table } from "../widgets.js";
 
 export const title = () => "Pods";
 
@@ -12,14 +13,28 @@ const STATES = ["Ready", "Waiting", "Refused", "HostNetwork", "Excluded"];
 
 export function render({ cluster, route }) {
   const found = filteredPods(cluster, route);
-  const rows = found.map((pod) => [podLink(pod), state(pod.state), h("span", null, podNetworks(cluster, pod)), nodeLink(pod.node), pod.reason ?? ""]);
+  const rows = found.map((pod) => [
+    podLink(pod),
+    state(pod.state),
+    h("span", null, podNetworks(cluster, pod)),
+    nodeLink(pod.node),
+    pod.reason ?? "",
+  ]);
   const namespace = route.query.get("namespace");
   return [
     h("h1", null, "Pods"),
     podFilters(cluster, route),
-    h("p", { role: "status" }, `${found.length} of ${cluster.pods.length} pods. `, h("a", { href: link(["topology"], Object.fromEntries(route.query)) }, "See them in the topology")),
+    h(
+      "p",
+      { role: "status" },
+      `${found.length} of ${cluster.pods.length} pods. `,
+      h("a", { href: link(["topology"], Object.fromEntries(route.query)) }, "See them in the topology"),
+    ),
     table("pods", ["Pod", "State", "Networks", "Node", "Reason"], rows, route),
-    commands(contrailctl("get", "pods", ...(namespace ? ["-n", namespace] : [])), kubectl("get", "pods", ...(namespace ? ["-n", namespace] : ["-A"]), "-o", "wide")),
+    commands(
+      contrailctl("get", "pods", ...(namespace ? ["-n", namespace] : [])),
+      kubectl("get", "pods", ...(namespace ? ["-n", namespace] : ["-A"]), "-o", "wide"),
+    ),
   ];
 }
 
@@ -33,7 +48,16 @@ export function podFilters(cluster, route) {
       { name: "state", label: "State", options: STATES },
       { name: "node", label: "Node", options: cluster.nodeNames.slice(0, 500) },
     ]),
-    network && h("p", null, `Only pods in ${network.split(",").map((uuid) => labelOf(cluster, uuid)).join(" and ")}. `, h("a", { href: withFilters(route, { network: "" }) }, "In any network")),
+    network &&
+      h(
+        "p",
+        null,
+        `Only pods in ${network
+          .split(",")
+          .map((uuid) => labelOf(cluster, uuid))
+          .join(" and ")}. `,
+        h("a", { href: withFilters(route, { network: "" }) }, "In any network"),
+      ),
   ];
 }
 

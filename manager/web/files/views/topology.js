@@ -23,7 +23,12 @@ export function render({ cluster, route }) {
   return [
     h("h1", null, "Topology"),
     podFilters(cluster, route),
-    h("p", { role: "status", id: "summary" }, `${shown} of ${pods.length} pods. ${TEXTS[by]} `, others(pods, shown, rest, route)),
+    h(
+      "p",
+      { role: "status", id: "summary" },
+      `${shown} of ${pods.length} pods. ${TEXTS[by]} `,
+      others(pods, shown, rest, route),
+    ),
     groups.length > 0 && lanes(cluster, groups, route),
     h("details", null, h("summary", null, "The same as a table"), groupTable(cluster, groups, route)),
   ];

@@ -4,7 +4,8 @@ import { h } from "../dom.js";
 import { countBy } from "../cluster.js";
 import { cure } from "../advice.js";
 import { filteredPods, filters } from "../filters.js";
-import { commands, contrailctl, kubectl, podLink, state, table } from "../widgets.js";
+import { commands, contrailctl, kubectl } from "../commands.js";
+import { podLink, state, table } from "../widgets.js";
 
 export const title = () => "Waiting pods";
 
@@ -14,7 +15,13 @@ export function render(context) {
   const all = cluster.pods.filter(waits);
   const chosen = route.query.get("reason") ?? "";
   const found = filteredPods(cluster, route).filter((pod) => waits(pod) && (!chosen || pod.reason === chosen));
-  const rows = found.map((pod) => [podLink(pod), state(pod.state), pod.reason ?? "not tried yet", pod.message ?? "", h("span", null, cure(context, pod.reason))]);
+  const rows = found.map((pod) => [
+    podLink(pod),
+    state(pod.state),
+    pod.reason ?? "not tried yet",
+    pod.message ?? "",
+    h("span", null, cure(context, pod.reason)),
+  ]);
   const reasons = countBy(all, (pod) => pod.reason ?? "");
   return [
     h("h1", null, "Waiting pods"),

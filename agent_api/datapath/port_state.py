@@ -1,0 +1,73 @@
+"""State of the port of an interface: whether it is plugged and connected, and what its network's filter dropped."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent_api.datapath.feed import INDEX_0
+from agent_api.datapath.linux_datapath import LinuxDatapath
+from agent_api.datapath.report import Drops
+from agent_api.datapath.reports import MAX_AGE
+from agent_api.ports.container import ContainerPort
+from contrail_config.objects import Refusal, VirtualMachineInterface
+
+_NO_DATAPATH = "the agent runs without a datapath"
+
+
+class PortCondition(StrEnum):
+    """Whether a port is connected."""
+
+    CONNECTED = "Connected"
+    MISSING = "Missing"
+    PROBLEM = "Problem"
+    UNKNOWN = "Unknown"
+    NOT_PLUGGED = "NotPlugged"
+
+
+class PortState(NamedTuple):
+    """State of an interface's port. `drops` are those of the whole network; None where they are not known."""
+
+    condition: PortCondition
+    reason: str
+    port: ContainerPort | None
+    drops: Drops | None = None
+
+
+def port_state(
+    interface: VirtualMachineInterface, index: int, port: ContainerPort | None, datapath: LinuxDatapath | None
+) -> PortState:
+    """Returns the state of the interface with this index, whose plugged port is `port`."""
+    if datapath is None:
+        return _without_datapath(port)
+    number = interface.vni if index else INDEX_0
+    latest = datapath.reports.latest
+    drops = None if latest is None else latest.drops.get(str(number))
+    refusal = next((each for each in datapath.refusals() if _concerns(each, index, interface)), None)
+    if refusal is not None:
+        return PortState(PortCondition.PROBLEM, refusal.message, port, drops)
+    if index and not number:
+        return PortState(PortCondition.PROBLEM, "its network has no VNI", port)
+    if port is None:
+        return PortState(PortCondition.NOT_PLUGGED, "", None, drops)
+    return PortState(*_reported(datapath, number, port.host_ifname), port, drops)
+
+
+def _without_datapath(port: ContainerPort | None) -> PortState:
+    if port is None:
+        return PortState(PortCondition.NOT_PLUGGED, "", None)
+    return PortState(PortCondition.UNKNOWN, _NO_DATAPATH, port)
+
+
+def _reported(datapath: LinuxDatapath, number: int, link: str) -> tuple[PortCondition, str]:
+    reports = datapath.reports
+    if reports.latest is None or not reports.is_current:
+        return PortCondition.UNKNOWN, f"nothing has been reported of the datapath for {MAX_AGE:g} s"
+    if reports.is_missing(number, link):
+        return PortCondition.MISSING, "the host end does not exist"
+    problem = reports.latest.problems.get(str(number))
+    return (PortCondition.PROBLEM, problem) if problem else (PortCondition.CONNECTED, "")
+
+
+def _concerns(refusal: Refusal, index: int, interface: VirtualMachineInterface) -> bool:
+    """Whether a refusal keeps an interface from being connected: one about a subnet does so at index 0 only."""
+    is_refused = refusal.network == interface.network and not refusal.connected
+    return is_refused and (index == 0 or refusal.subnet is None)
