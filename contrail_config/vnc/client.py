@@ -86,6 +86,11 @@ class VncClient:
         """Returns all objects of a type. What changes meanwhile may be missed, or returned twice."""
         return await self._pages({"type": kind, "fields": ",".join(fields)}, kind)
 
+    async def list_named(self, kind: str, name: str, *, fields: Collection[str]) -> list[Object]:
+        """Returns all objects of a type whose display name, by default the last element of the name, is this."""
+        condition = f"display_name=={msgspec.json.encode(name).decode()}"
+        return await self._pages({"type": kind, "filters": condition, "fields": ",".join(fields)}, kind)
+
     async def list_referring(self, kind: str, targets: Collection[str], *, fields: Collection[str]) -> list[Object]:
         """Returns the objects of a type that refer to one of the uuids."""
         return await self._anchored(kind, "back_ref_id", targets, fields)

@@ -5,7 +5,11 @@ after it, and created before it.
 """
 
 import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from contrail_config.errors import InUseError
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.mapping import networks
@@ -31,13 +35,32 @@ class NetworkLeftovers:
         return bool(self._suspects)
 
     async def delete_hidden(self) -> None:
-        """Deletes hidden networks of which no address is held any more. Raises StoreError."""
+        """Deletes hidden networks of which no address is held any more, and duplicates. Raises StoreError."""
         with as_store_error("hidden networks"):
             listed = await self._client.list_all(networks.KIND, fields=["annotations"])
+        await self._delete_duplicates(listed)
         for item in listed:
             if networks.is_hidden(item, self._cluster):
                 async with self._locks.held([item["uuid"]]):
                     await self._writer.delete_hidden(item["uuid"])
+
+    async def _delete_duplicates(self, listed: Sequence[Mapping[str, Any]]) -> None:
+        """Deletes networks of ours that another program created at the same time, if nothing uses them.
+
+        The server lets both succeed, and refuses from then on whatever names them.
+        """
+        counts = Counter(tuple(item["fq_name"]) for item in listed)
+        for item in listed:
+            if counts[tuple(item["fq_name"])] < 2 or not networks.is_own(item, self._cluster):
+                continue
+            name = ":".join(item["fq_name"])
+            async with self._locks.held([item["uuid"], name]):
+                try:
+                    await self._writer.delete(item["uuid"])
+                except InUseError as error:
+                    log.error("network %s: exists twice: %s", name, error)  # noqa: TRY400 - the message is enough
+                else:
+                    log.warning("network %s: another program created it, too; deleted %s", name, item["uuid"])
 
     async def delete_ipams(self) -> None:
         """Deletes IPAMs of ours that no network uses, if the call before found them too. Raises StoreError."""

@@ -8,7 +8,7 @@ its readers, `allocator` for how addresses stay unique.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple, Self
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreError
@@ -24,6 +24,8 @@ from contrail_config.store import (
 from contrail_config.vnc.allocator import Allocator
 from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.duplicates import Duplicates
+from contrail_config.vnc.errors import VncServerError
 from contrail_config.vnc.follower import DEFAULT_INTERVALS, Follower, Intervals
 from contrail_config.vnc.foreign_networks import ForeignNetworks, Project
 from contrail_config.vnc.hold_timer import HoldTimer
@@ -88,6 +90,7 @@ class VncStore:
         self._leftovers = Leftovers(
             client, self._machines, self._locks, cluster=cluster, release=self._release_until, clock=clock
         )
+        self._duplicates = Duplicates(client, self._leftovers)
         self.repairs = Repairs(
             client,
             self._cache,
@@ -158,7 +161,10 @@ class VncStore:
 
     async def put_virtual_machine(self, virtual_machine: VirtualMachine) -> None:
         """Creates or replaces the virtual machine of this uuid. Raises ConflictError if another one has the name."""
-        async with self._locks.held([virtual_machine.uuid, virtual_machine.name]):
+        async with (
+            self._without_duplicates(virtual_machine),
+            self._locks.held([virtual_machine.uuid, virtual_machine.name]),
+        ):
             for other in self._namesakes(virtual_machine):
                 if not other.is_pending:
                     problem = f"virtual machine {other.name}: already exists with uuid {other.uuid}"
@@ -176,7 +182,10 @@ class VncStore:
 
     async def put_pending(self, virtual_machine: VirtualMachine) -> None:
         """Creates or replaces the pending virtual machine of this uuid, unless one with interfaces is there."""
-        async with self._locks.held([virtual_machine.uuid, virtual_machine.name]):
+        async with (
+            self._without_duplicates(virtual_machine),
+            self._locks.held([virtual_machine.uuid, virtual_machine.name]),
+        ):
             old = self._cache.machines.get(virtual_machine.uuid)
             others = [*self._namesakes(virtual_machine), *([old] if old is not None else [])]
             if all(other.is_pending for other in others):
@@ -289,6 +298,16 @@ class VncStore:
         await self.routers.close()
         self._cache.machines.end()
         self._cache.networks.end()
+
+    @asynccontextmanager
+    async def _without_duplicates(self, machine: VirtualMachine) -> AsyncIterator[None]:
+        """Deletes duplicates if a write fails because of them: a retry succeeds then. Raises ConflictError."""
+        try:
+            yield
+        except StoreError as error:
+            if isinstance(error.__cause__, VncServerError):
+                await self._duplicates.resolve(machine)
+            raise
 
     def _namesakes(self, machine: VirtualMachine) -> list[VirtualMachine]:
         """Returns other virtual machines of this name."""

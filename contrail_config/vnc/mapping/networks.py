@@ -78,6 +78,12 @@ def is_unused_ipam(item: Mapping[str, Any], cluster: str) -> bool:
     return is_own_ipam(item, cluster) and not item.get("virtual_network_back_refs")
 
 
+def is_own(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether this is a network of ours, which exists for our readers."""
+    pairs = annotations.from_object(item)
+    return pairs.get(annotations.CLUSTER) == cluster and annotations.NETWORK in pairs
+
+
 def is_hidden(item: Mapping[str, Any], cluster: str) -> bool:
     """Whether this is a network of ours that is deleted for our readers."""
     pairs = annotations.from_object(item)

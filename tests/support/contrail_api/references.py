@@ -5,6 +5,7 @@ from typing import Any
 from tests.support.contrail_api.api_errors import ApiError, name_not_found, no_id_error, unknown_id, unknown_reference
 from tests.support.contrail_api.database import Database
 from tests.support.contrail_api.kinds import Kind, reference_key
+from tests.support.contrail_api.names import duplicate_name
 from tests.support.contrail_api.stored import Object
 
 Resolved = dict[str, dict[str, Any]]
@@ -37,7 +38,7 @@ def shown(database: Database, references: dict[str, Any], base: str | None) -> l
 def _created(database: Database, kind: str, item: Object) -> tuple[str, Any]:
     if "to" not in item:
         raise ApiError(500, "KeyError: 'to'")
-    found = database.named(kind, tuple(item["to"]))
+    found = _named(database, kind, item)
     if found:
         return found[0], item.get("attr")
     if item.get("uuid"):
@@ -50,10 +51,17 @@ def _updated(database: Database, kind: str, item: Object) -> tuple[str, Any]:
         if uuid not in database.objects:
             raise unknown_id(uuid)
         return uuid, item.get("attr")
-    found = database.named(kind, tuple(item["to"]))
+    found = _named(database, kind, item)
     if not found:
         raise name_not_found(item["to"])
     return found[0], item.get("attr")
+
+
+def _named(database: Database, kind: str, item: Object) -> list[str]:
+    found = database.named(kind, tuple(item["to"]))
+    if len(found) > 1:
+        raise duplicate_name(tuple(item["to"]))
+    return found
 
 
 def _shown(database: Database, uuid: str, attributes: Any, base: str | None) -> Object:
