@@ -14,6 +14,7 @@ from tests.e2e.cnitool import Cnitool
 from tests.e2e.host import Host, temporary_host
 from tests.e2e.node import MakePod, Node
 from tests.e2e.plugin_installation import EntryPointInstallation, PluginInstallation, ShimInstallation
+from tests.e2e.real_host_kernel import kernel_objects
 from tests.e2e.sandbox import MakeSandbox, Sandbox
 
 _CLEANUP_TIMEOUT = 10.0
@@ -37,9 +38,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _the_real_host_is_unchanged() -> Iterator[None]:
-    before = leftovers.of_the_real_host()
+    files, in_kernel = leftovers.of_the_real_host(), kernel_objects()
     yield
-    assert leftovers.of_the_real_host() == before
+    assert leftovers.of_the_real_host() == files
+    _await(lambda: kernel_objects() <= in_kernel)
+    assert sorted(kernel_objects() - in_kernel) == []
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,6 @@
 """Everything that an attachment could leave behind on a host, or a run of the tests on the machine."""
 
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,6 @@ from tests.support.real_apiserver.shared import shared_apiserver
 _STATE = ("/run/contrail", "/run/netns", "/var/lib/cni")
 _OF_A_POD = ("10.32.", "10.10.0.", "fd00:10:", "fd00:20:")
 
-_OUR_LINKS = ("contrail", "tap")
 _OF_THE_REAL_HOST = ("/etc/cni", "/etc/contrail", "/opt/cni", "/run/contrail", "/var/lib/cni", "/var/lib/contrail")
 _RUNTIMES_OF_THE_REAL_HOST = (
     "/run/containers",
@@ -67,12 +65,9 @@ def _marked(mark: str) -> Iterator[str]:
 
 
 def of_the_real_host() -> list[str]:
-    """What tests must not change on the real host: files at fixed paths, folders of runtimes, our links and tables."""
+    """Files that tests must not change on the real host: at fixed paths, and folders of runtimes."""
     runtimes = (path for path in _RUNTIMES_OF_THE_REAL_HOST if os.path.exists(path))
-    links = (f"link {name}" for name in os.listdir("/sys/class/net") if name.startswith(_OUR_LINKS))
-    rules = subprocess.run(["nft", "list", "tables"], check=True, capture_output=True, text=True, timeout=10).stdout
-    tables = (line for line in rules.splitlines() if line.split()[-1].startswith("contrail"))
-    return sorted([*_files(*map(Path, _OF_THE_REAL_HOST)), *runtimes, *links, *tables])
+    return sorted([*_files(*map(Path, _OF_THE_REAL_HOST)), *runtimes])
 
 
 def _control_groups(parent: str) -> Iterator[str]:
