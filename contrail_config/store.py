@@ -7,7 +7,7 @@ time never allocate one address twice.
 Not guaranteed: an order between changes of different objects written by different processes.
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -127,8 +127,11 @@ class Store(Protocol):
     async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
         """All virtual machines (of one node) that are not pending, sorted by name."""
 
-    async def recover_virtual_machines(self) -> list[VirtualMachine]:
-        """All, also pending ones, after finishing what a killed writer left unfinished: for a writer that starts."""
+    async def recover_virtual_machines(self) -> Iterable[VirtualMachine]:
+        """All, also pending ones, after finishing what a killed writer left unfinished: for a writer that starts.
+
+        They may be iterated any number of times, and need not all be in memory decoded.
+        """
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
         """Allocates one address for each request and returns them in the same order: all or none.
@@ -153,11 +156,11 @@ class Store(Protocol):
     async def addresses(self, network_uuid: str) -> list[StoredAddress]:
         """All allocated and held addresses of a network, whether or not it exists, in any order."""
 
-    async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:
+    async def recover_addresses(self, virtual_machines: Iterable[VirtualMachine]) -> list[str]:
         """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.
 
-        Other addresses of which the record may be lost are held. Returns conflicts, for people: addresses of two
-        virtual machines. To be called before anything else is allocated.
+        They are iterated more than once. Other addresses of which the record may be lost are held. Returns conflicts,
+        for people: addresses of two virtual machines. To be called before anything else is allocated.
         """
 
     async def has_addresses(self, network_uuid: str) -> bool:

@@ -10,7 +10,7 @@ Not guaranteed: writes by other processes. One process owns the file; others may
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -108,7 +108,7 @@ class SqliteStore:
         """All virtual machines (of one node) that are not pending, sorted by name."""
         return await self._read(self._engine.virtual_machines.all, node=node, include_pending=False)
 
-    async def recover_virtual_machines(self) -> list[VirtualMachine]:
+    async def recover_virtual_machines(self) -> Iterable[VirtualMachine]:
         """All virtual machines, also pending ones, sorted by name: a transaction leaves nothing unfinished."""
         return await self._read(self._engine.virtual_machines.all, node=None, include_pending=True)
 
@@ -140,7 +140,7 @@ class SqliteStore:
         """All allocated and held addresses of a network."""
         return await self._read(self._engine.addresses.of_network, network_uuid)
 
-    async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
+    async def recover_addresses(self, virtual_machines: Iterable[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
         """None is lost: a virtual machine and the record of its addresses are rows of one file, in one transaction."""
         return []
 

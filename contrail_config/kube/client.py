@@ -80,11 +80,17 @@ class KubeClient:
 
     async def list_each(self, resource: Resource[T], selector: Selector = EVERYTHING) -> list[T | UndecodableObject]:
         """The same for objects that anybody may have written: undecodable ones are part of the list."""
+        return await self.list_kept(resource, lambda item: item, selector)
+
+    async def list_kept(
+        self, resource: Resource[T], keep: Callable[[T | UndecodableObject], S], selector: Selector = EVERYTHING
+    ) -> list[S]:
+        """The same, but only what `keep` returns for each object, so that a long list need not be held whole."""
         for length in (PAGE_LENGTH, PAGE_LENGTH * LONGER_PAGES):
             # 410: the snapshot expired between two pages, so the whole list starts over
             with contextlib.suppress(KubeGoneError):
-                return await self._all(resource, selector, length=length)
-        return await self._all(resource, selector, length=PAGE_LENGTH * LONGER_PAGES**2)
+                return await self._all(resource, keep, selector, length=length)
+        return await self._all(resource, keep, selector, length=PAGE_LENGTH * LONGER_PAGES**2)
 
     async def create(self, resource: Resource[T], body: Any, *, namespace: str = "") -> T:
         """Creates an object from a struct or a dict and returns it as stored. Raises KubeExistsError."""
@@ -175,8 +181,10 @@ class KubeClient:
             _TRANSIENT, exchange, request, attempts=PAGE_ATTEMPTS, deadline=PAGE_DEADLINES * self._deadline
         )
 
-    async def _all(self, resource: Resource[T], selector: Selector, *, length: int) -> list[T | UndecodableObject]:
-        return [item async for page in self.pages(resource, selector, length=length) for item in page.items]
+    async def _all(
+        self, resource: Resource[T], keep: Callable[[T | UndecodableObject], S], selector: Selector, *, length: int
+    ) -> list[S]:
+        return [keep(item) async for page in self.pages(resource, selector, length=length) for item in page.items]
 
     async def _object(self, resource: Resource[T], request: ApiRequest, *, retried: _Errors) -> T:
         # reads of a low-priority client keep high priority: somebody waits for them

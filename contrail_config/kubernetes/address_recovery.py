@@ -76,21 +76,25 @@ class Recover(msgspec.Struct, frozen=True):
 
 
 async def unrecorded_addresses(
-    cache: AllocationCache, virtual_machines: Sequence[VirtualMachine]
+    cache: AllocationCache, virtual_machines: Iterable[VirtualMachine]
 ) -> tuple[list[InUse], list[str]]:
     """Returns the addresses that are not allocated to their interfaces in the cache, and conflicts as text.
 
-    Of two virtual machines with one address, the one to which it is allocated keeps it, else the first.
+    Of two virtual machines with one address, the one to which it is allocated keeps it, else the first. They are
+    iterated twice.
     """
     found: dict[AddressKey, InUse] = {}
     conflicts = []
-    for first in range(0, len(virtual_machines), _SLICE):
-        for each in _unrecorded(cache, virtual_machines[first : first + _SLICE]):
+    for number, virtual_machine in enumerate(virtual_machines):
+        for each in _unrecorded(cache, virtual_machine):
             other = found.setdefault(each.key, each)
             if other is not each:
                 conflicts.append(_conflict(each, other.owner))
-        await asyncio.sleep(0)
-    rightful = {(each.key, each.owner) for each in _addresses(virtual_machines) if each.key in found} if found else ()
+        if number % _SLICE == 0:
+            await asyncio.sleep(0)
+    rightful = set[tuple[AddressKey, str]]()
+    for virtual_machine in virtual_machines if found else ():
+        rightful.update((each.key, each.owner) for each in _addresses(virtual_machine) if each.key in found)
     for key, each in list(found.items()):
         entry = cache.entry(key)
         if entry is not None and entry.hold is None and (key, entry.owner) in rightful:
@@ -109,8 +113,8 @@ def recovery_operations(missing: Iterable[InUse], find_network: FindNetwork) -> 
     ]
 
 
-def _unrecorded(cache: AllocationCache, virtual_machines: Iterable[VirtualMachine]) -> Iterable[InUse]:
-    for each in _addresses(virtual_machines):
+def _unrecorded(cache: AllocationCache, virtual_machine: VirtualMachine) -> Iterable[InUse]:
+    for each in _addresses(virtual_machine):
         entry = cache.entry(each.key)
         if cache.is_sealed(each.key.block):
             continue  # nothing is allocated there; recovered once the invalid block is deleted
@@ -118,15 +122,14 @@ def _unrecorded(cache: AllocationCache, virtual_machines: Iterable[VirtualMachin
             yield each
 
 
-def _addresses(virtual_machines: Iterable[VirtualMachine]) -> Iterable[InUse]:
-    for virtual_machine in virtual_machines:
-        for interface in virtual_machine.interfaces:
-            for address in interface.addresses:
-                pool = PoolKey(interface.network_uuid, address.family)
-                # what is no address needs no protection: an agent cannot configure it
-                with contextlib.suppress(ValueError):
-                    key = AddressKey(pool, parse_address(address.address, family=address.family))
-                    yield InUse(key, interface.uuid, virtual_machine.node)
+def _addresses(virtual_machine: VirtualMachine) -> Iterable[InUse]:
+    for interface in virtual_machine.interfaces:
+        for address in interface.addresses:
+            pool = PoolKey(interface.network_uuid, address.family)
+            # what is no address needs no protection: an agent cannot configure it
+            with contextlib.suppress(ValueError):
+                key = AddressKey(pool, parse_address(address.address, family=address.family))
+                yield InUse(key, interface.uuid, virtual_machine.node)
 
 
 def _conflict(each: InUse, owner: str) -> str:

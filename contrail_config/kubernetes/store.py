@@ -11,7 +11,7 @@ one change. Addresses that are part of an existing virtual machine are released 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import NoReturn
 
@@ -187,7 +187,7 @@ class KubernetesStore:
         with self._mapping_errors("virtual machines"):
             return await self._virtual_machines.all(node=node)
 
-    async def recover_virtual_machines(self) -> list[VirtualMachine]:
+    async def recover_virtual_machines(self) -> Iterable[VirtualMachine]:
         """All virtual machines, also pending ones, after their interrupted moves between nodes were finished."""
         with self._mapping_errors("virtual machines"):
             found = await self._virtual_machines.recover()
@@ -241,7 +241,7 @@ class KubernetesStore:
             await self._sync_addresses()
             return await self._committer.execute(ListAddresses(network_uuid))
 
-    async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:
+    async def recover_addresses(self, virtual_machines: Iterable[VirtualMachine]) -> list[str]:
         """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.
 
         Other addresses of a lost block are held, since holds are lost too. Returns conflicts, for people: addresses of

@@ -14,10 +14,12 @@ former one. So it is never lost and never served twice; a move that was interrup
 import contextlib
 import logging
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
 
+from contrail_config.encoded_virtual_machines import EncodedVirtualMachines, encode_virtual_machine
 from contrail_config.errors import ConflictError, NotFoundError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
@@ -48,10 +50,19 @@ _MAX_NAMED: Final = 5
 """Objects that are named in a log line."""
 
 
+def _encoded_in_place(
+    item: VirtualMachineObject | UndecodableObject,
+) -> bytes | VirtualMachineObject | UndecodableObject:
+    """Returns the virtual machine alone, encoded, if the rest of its object follows from it."""
+    if isinstance(item, UndecodableObject) or item.spec.is_pending or not (item.is_trusted and item.is_in_place):
+        return item
+    return encode_virtual_machine(item.spec)
+
+
 class _Stored(NamedTuple):
     """Virtual machines in a list: complete ones, those of them that have an object in another bucket, pending ones."""
 
-    complete: list[VirtualMachine]
+    complete: EncodedVirtualMachines
     moving: list[VirtualMachine]
     pending: list[VirtualMachine]
 
@@ -90,7 +101,7 @@ class VirtualMachineClient:
 
     async def all(self, *, node: str | None) -> list[VirtualMachine]:
         """Returns all virtual machines (of one node) that are not pending, sorted by name."""
-        return (await self._read_all(EVERYTHING if node is None else node_selector(node))).complete
+        return list((await self._read_all(EVERYTHING if node is None else node_selector(node))).complete)
 
     @property
     def invalid_objects(self) -> list[InvalidObject]:
@@ -106,13 +117,16 @@ class VirtualMachineClient:
             if found is None or valid_virtual_machine(found) is not None:
                 self._invalid = [other for other in self._invalid if other is not one]
 
-    async def recover(self) -> list[VirtualMachine]:
-        """Returns all virtual machines, also pending ones, after it has finished interrupted moves between buckets."""
+    async def recover(self) -> Iterable[VirtualMachine]:
+        """Returns all virtual machines, also pending ones, after it has finished interrupted moves between buckets.
+
+        They can be iterated any number of times.
+        """
         stored = await self._read_all(EVERYTHING)
         for each in stored.moving:
             log.warning("virtual machine %s: finishing its move to node %s", each.name, each.node)
             await self.put(each)
-        return stored.complete + stored.pending
+        return stored.complete.with_others(stored.pending)
 
     async def ensure_listed(self) -> None:
         """Lists all virtual machines if that was never done, so that `network_numbers` has those of all of them."""
@@ -241,8 +255,9 @@ class VirtualMachineClient:
     async def _find(self, uuid: str) -> VirtualMachineObject | None:
         location = self._locations.get(uuid)
         if location is None:
-            listed = await self._list(Selector(fields=f"metadata.name={uuid}"))
-            found = [item for item in listed if not item.spec.is_pending]
+            listed = await self._client.list_each(VALIDATED_VIRTUAL_MACHINES, Selector(fields=f"metadata.name={uuid}"))
+            valid = (item for item in listed if not isinstance(item, UndecodableObject))
+            found = [item for item in valid if item.is_trusted and not item.spec.is_pending]
             for item in found:
                 self._locations.set(item.spec, *(each.metadata.namespace for each in found))
             return found[0] if found else None
@@ -256,37 +271,43 @@ class VirtualMachineClient:
 
     async def _read_all(self, selector: Selector) -> _Stored:
         """Returns what is stored, complete ones sorted by name."""
-        here, moving = list[VirtualMachine](), defaultdict[str, list[VirtualMachineObject]](list)
+        encoded, moving = list[bytes](), defaultdict[str, list[VirtualMachineObject]](list)
         pending = list[VirtualMachine]()
         for item in await self._list(selector):
-            if item.spec.is_pending:
+            if isinstance(item, bytes):
+                encoded.append(item)
+            elif item.spec.is_pending:
                 pending.append(item.spec)
-            elif item.is_in_place:
-                self._locations.set(item.spec, item.metadata.namespace)
-                here.append(item.spec)
             else:
                 moving[item.spec.uuid].append(item)
-        moved = {each.uuid: each for each in here if each.uuid in moving}
+        names, moved = list[str](), dict[str, VirtualMachine]()
+        for virtual_machine in EncodedVirtualMachines(encoded):
+            self._locations.set(virtual_machine, node_bucket(virtual_machine.node))
+            names.append(virtual_machine.name)
+            if virtual_machine.uuid in moving:
+                moved[virtual_machine.uuid] = virtual_machine
         for uuid, copies in moving.items():
-            virtual_machine = moved.setdefault(uuid, copies[0].spec)
-            buckets = (node_bucket(virtual_machine.node), *(copy.metadata.namespace for copy in copies))
-            self._locations.set(virtual_machine, *buckets)
+            if uuid not in moved:
+                moved[uuid] = copies[0].spec
+                names.append(moved[uuid].name)
+                encoded.append(encode_virtual_machine(moved[uuid]))
+            buckets = (node_bucket(moved[uuid].node), *(copy.metadata.namespace for copy in copies))
+            self._locations.set(moved[uuid], *buckets)
         self._listed = self._listed or selector is EVERYTHING
-        known = {each.uuid for each in here} if moving else set()
-        here += [each for each in moved.values() if each.uuid not in known]
-        return _Stored(sorted(here, key=lambda each: each.name), list(moved.values()), pending)
+        by_name = sorted(range(len(names)), key=names.__getitem__)
+        return _Stored(EncodedVirtualMachines([encoded[each] for each in by_name]), list(moved.values()), pending)
 
-    async def _list(self, selector: Selector) -> list[VirtualMachineObject]:
-        """Returns the virtual machines that managers wrote."""
-        trusted, ignored = list[VirtualMachineObject](), set[str]()
+    async def _list(self, selector: Selector) -> list[bytes | VirtualMachineObject]:
+        """Returns the virtual machines that managers wrote: encoded if they are complete and in place."""
+        trusted, ignored = list[bytes | VirtualMachineObject](), set[str]()
         invalid = list[UndecodableObject]()
-        for item in await self._client.list_each(VALIDATED_VIRTUAL_MACHINES, selector):
+        for item in await self._client.list_kept(VALIDATED_VIRTUAL_MACHINES, _encoded_in_place, selector):
             if isinstance(item, UndecodableObject) and is_node_bucket(item.metadata.namespace):
                 invalid.append(item)
-            elif isinstance(item, UndecodableObject) or not item.is_trusted:
-                ignored.add(f"{item.metadata.namespace}/{item.metadata.name}")
-            else:
+            elif isinstance(item, bytes) or (isinstance(item, VirtualMachineObject) and item.is_trusted):
                 trusted.append(item)
+            else:
+                ignored.add(f"{item.metadata.namespace}/{item.metadata.name}")
         if selector is EVERYTHING:
             self._log_ignored(ignored)
             self._invalid = invalid

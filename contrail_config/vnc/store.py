@@ -7,7 +7,7 @@ its readers, `allocator` for how addresses stay unique.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple, Self
 
@@ -213,7 +213,7 @@ class VncStore:
         found = [each for each in self._cache.machines if not each.is_pending and node in (None, each.node)]
         return sorted(found, key=lambda machine: machine.name)
 
-    async def recover_virtual_machines(self) -> list[VirtualMachine]:
+    async def recover_virtual_machines(self) -> Iterable[VirtualMachine]:
         """All, also pending ones, after finishing what a killed writer left unfinished."""
         await self._leftovers.finish()
         await self._network_leftovers.delete_hidden()
@@ -257,7 +257,7 @@ class VncStore:
             if record.held_until is None or record.held_until > now
         ]
 
-    async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
+    async def recover_addresses(self, virtual_machines: Iterable[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
         """None is lost: the server keeps each address as an object of its own."""
         return []
 

@@ -38,7 +38,7 @@ from manager.dependencies import Dependency, address_dependency
 from manager.events import EventRecorder
 from manager.mapping.annotations import with_network_annotations_only
 from manager.mapping.catalogue import Catalogue
-from manager.mapping.virtual_machine import pod_network_uuid, reservations, reserving_networks
+from manager.mapping.virtual_machine import WithReservations, pod_network_uuid, reserving_networks
 from manager.source import Pod
 
 log = logging.getLogger(__name__)
@@ -135,14 +135,16 @@ class PodController:
     async def load(self) -> None:
         """Reads the virtual machines of this cluster from the store; those of other clusters are left alone."""
         vms = await self._store.recover_virtual_machines()
-        own = [vm for vm in vms if vm.cluster == self._cluster]
-        self._foreign = {vm.uuid: vm.cluster for vm in vms if vm.cluster != self._cluster and not vm.is_pending}
+        self._foreign = {}
+        for vm in vms:
+            if vm.cluster == self._cluster:
+                self._load(vm)
+            elif not vm.is_pending:
+                self._foreign[vm.uuid] = vm.cluster
         if self._foreign:
             log.warning("ignoring %d virtual machines of other clusters", len(self._foreign))
-        for vm in own:
-            self._load(vm)
         # Before any pod is reconciled: otherwise a new pod could get an address that a running pod uses.
-        for problem in await self._store.recover_addresses([*vms, *map(reservations, vms)]):
+        for problem in await self._store.recover_addresses(WithReservations(vms)):
             log.error("two virtual machines with one address: %s", problem)
         await self._load_held_ports()
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from contrail_config.encoded_virtual_machines import decode_virtual_machine, encode_virtual_machine
 from contrail_config.objects import VirtualMachine, interface_uuid
 from contrail_config.store import AddressRequest
 from manager.api.types import PodState
@@ -78,12 +79,14 @@ class PodRecord:
     `others`: further virtual machines of this name in the store, if a former leader wrote one too late or a backup was
     restored; the pod's own is kept.
     `unverified`: a virtual machine that this manager did not write, or whose write was not confirmed, until it was
-    compared with its pod. `deleted`: last state of a virtual machine that somebody else deleted, until it is restored.
+    compared with its pod; kept encoded, since a start has one for each pod.
+    `deleted`: last state of a virtual machine that somebody else deleted, until it is restored.
     `unconfirmed`: an assignment in progress that the store did not confirm. `ended_uid`: uid of a pod whose sandbox is
     known to be removed. `first_seen`: monotonic seconds. `failures`: errors of the store since the last success.
     """
 
     __slots__ = (
+        "_unverified",
         "assignment",
         "deleted",
         "ended_uid",
@@ -93,7 +96,6 @@ class PodRecord:
         "outcome",
         "pod",
         "unconfirmed",
-        "unverified",
     )
 
     def __init__(self, pod: Pod | None, *, first_seen: float) -> None:
@@ -101,7 +103,7 @@ class PodRecord:
         self.first_seen = first_seen
         self.assignment: Assignment | None = None
         self.others: tuple[Assignment, ...] = ()
-        self.unverified: VirtualMachine | None = None
+        self._unverified: bytes | None = None
         self.deleted: VirtualMachine | None = None
         self.unconfirmed: UnconfirmedAssignment | None = None
         self.ended_uid: str | None = None
@@ -112,6 +114,15 @@ class PodRecord:
     def state(self) -> PodState | None:
         """State of the pod; None if the source has no such pod."""
         return None if self.pod is None else self.outcome.state
+
+    @property
+    def unverified(self) -> VirtualMachine | None:
+        """A virtual machine that was not compared with its pod."""
+        return None if self._unverified is None else decode_virtual_machine(self._unverified)
+
+    @unverified.setter
+    def unverified(self, vm: VirtualMachine | None) -> None:
+        self._unverified = None if vm is None else encode_virtual_machine(vm)
 
     @property
     def uuids(self) -> set[str]:

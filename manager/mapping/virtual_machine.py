@@ -1,7 +1,7 @@
 """Second half of the mapping: builds the virtual machine from interface specs and their allocated addresses."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -69,14 +69,28 @@ def reserved_in(vm: VirtualMachine, interface: VirtualMachineInterface) -> str |
     return pod_network_uuid(vm.cluster) if interface.pod_network is PodNetwork.NAMESPACE else None
 
 
-def reservations(vm: VirtualMachine) -> VirtualMachine:
-    """Returns the virtual machine with the addresses that it has in the cluster pod network by reservation only."""
-    reserved = tuple(
+class WithReservations:
+    """Virtual machines, and those that have addresses in the cluster pod network by reservation once more with these.
+
+    They are read anew whenever this is iterated.
+    """
+
+    def __init__(self, virtual_machines: Iterable[VirtualMachine]) -> None:
+        self._virtual_machines = virtual_machines
+
+    def __iter__(self) -> Iterator[VirtualMachine]:
+        for vm in self._virtual_machines:
+            yield vm
+            if reserved := _reservations(vm):
+                yield msgspec.structs.replace(vm, interfaces=reserved)
+
+
+def _reservations(vm: VirtualMachine) -> tuple[VirtualMachineInterface, ...]:
+    return tuple(
         msgspec.structs.replace(interface, network_uuid=pod_network_uuid(vm.cluster))
         for interface in vm.interfaces
         if interface.pod_network is PodNetwork.NAMESPACE
     )
-    return msgspec.structs.replace(vm, interfaces=reserved)
 
 
 def build_virtual_machine(

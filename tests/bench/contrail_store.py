@@ -68,7 +68,7 @@ async def _restart(pods: int) -> dict[str, float]:
 async def _read(client: VncClient, pods: int) -> dict[str, float]:
     started = time.perf_counter()
     store = await VncStore.open(client, cluster="k8s")
-    machines = await store.recover_virtual_machines()
+    machines = list(await store.recover_virtual_machines())
     read = time.perf_counter()
     await store.repairs.repair()
     compared = time.perf_counter()

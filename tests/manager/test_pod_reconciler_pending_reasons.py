@@ -126,7 +126,7 @@ async def test_a_pod_that_waits_costs_three_writes_until_it_is_deleted(
     await running.remove(WAITING)
     await all_reported(running)
     assert writes == ["put_pending", "put_virtual_machine", "delete_virtual_machine"]
-    assert await running.store.recover_virtual_machines() == []
+    assert list(await running.store.recover_virtual_machines()) == []
 
 
 async def test_the_stored_reason_follows_the_pod(running: RunningManager) -> None:
@@ -157,7 +157,7 @@ async def test_a_recreated_pod_is_assigned_although_its_predecessor_left_a_reaso
     monkeypatch.setattr(running.store, "delete_pending", fail)
     successor = make_pod(generation=2)
     await running.apply(successor)
-    assert await running.store.recover_virtual_machines() == [await running.vm(successor)]
+    assert list(await running.store.recover_virtual_machines()) == [await running.vm(successor)]
 
 
 async def test_a_waiting_pod_has_nothing_in_the_api(running: RunningManager) -> None:
@@ -247,7 +247,7 @@ class TestRestartedManager:
         async with running_manager(store) as before:
             await before.send_list(*pods)
             await wait_for_pending(store, lambda reasons: len(reasons) == len(pods))
-        return await store.recover_virtual_machines()
+        return list(await store.recover_virtual_machines())
 
     async def test_it_writes_no_reason_again_and_deletes_those_of_deleted_pods(
         self, stored: list[VirtualMachine], start: Start, writes: list[str]
@@ -256,7 +256,7 @@ class TestRestartedManager:
         await running.send_list(make_pod("stays", networks="net-a"))
         await all_reported(running)
         assert writes == ["delete_pending"]
-        assert await running.store.recover_virtual_machines() == [stored[1]]
+        assert list(await running.store.recover_virtual_machines()) == [stored[1]]
 
     async def test_an_incomplete_list_deletes_no_reason(
         self, stored: list[VirtualMachine], start: Start, writes: list[str]
@@ -282,4 +282,4 @@ class TestRestartedManager:
         await reason_of(store, WAITING)
         await running.remove(WAITING)
         await wait_for_pending(store, lambda reasons: list(reasons) == [foreign.uuid])
-        assert await store.recover_virtual_machines() == [foreign]
+        assert list(await store.recover_virtual_machines()) == [foreign]

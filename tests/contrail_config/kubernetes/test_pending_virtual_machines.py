@@ -82,7 +82,7 @@ async def test_it_is_not_cached_as_a_virtual_machine(
     """Its pod may be recreated under its name, and another manager may complete it."""
     first, second = await open_manager(), await open_manager()
     await first.put_pending(pending)
-    assert await second.recover_virtual_machines() == [pending]
+    assert list(await second.recover_virtual_machines()) == [pending]
     with pytest.raises(NotFoundError):
         await second.virtual_machine(pending.uuid)
     await first.put_virtual_machine(complete)
@@ -118,7 +118,7 @@ async def test_one_deleted_between_read_and_write_is_created_again(
     before_first(monkeypatch, "replace", lambda: manager.delete_pending(pending))
     other = msgspec.structs.replace(pending, pending=OTHER)
     await manager.put_pending(other)
-    assert await manager.recover_virtual_machines() == [other]
+    assert list(await manager.recover_virtual_machines()) == [other]
 
 
 async def test_an_object_of_another_uuid_or_content_in_its_place_is_left_alone(

@@ -27,7 +27,7 @@ async def test_a_pending_virtual_machine_is_listed_only_on_request(store: Store,
     store = await open_store()
     assert await store.virtual_machines() == [complete]
     assert await store.virtual_machines(node=pending.node) == [complete]
-    assert await store.recover_virtual_machines() == [complete, pending]
+    assert list(await store.recover_virtual_machines()) == [complete, pending]
     with pytest.raises(NotFoundError, match=pending.uuid):
         await store.virtual_machine(pending.uuid)
 
@@ -37,7 +37,7 @@ async def test_a_reason_replaces_the_earlier_one(store: Store) -> None:
     later = msgspec.structs.replace(pending, pending=Pending("AddressesExhausted", "no free IPv4 address"))
     for each in (pending, later):
         await store.put_pending(each)
-    assert await store.recover_virtual_machines() == [later]
+    assert list(await store.recover_virtual_machines()) == [later]
 
 
 async def test_a_complete_virtual_machine_replaces_the_pending_one(store: Store) -> None:
@@ -45,7 +45,7 @@ async def test_a_complete_virtual_machine_replaces_the_pending_one(store: Store)
     await store.put_pending(pending)
     await store.put_virtual_machine(completed(pending))
     assert await store.virtual_machine(pending.uuid) == completed(pending)
-    assert await store.recover_virtual_machines() == [completed(pending)]
+    assert list(await store.recover_virtual_machines()) == [completed(pending)]
 
 
 async def test_a_complete_virtual_machine_is_never_replaced_by_a_pending_one(store: Store) -> None:
@@ -54,7 +54,7 @@ async def test_a_complete_virtual_machine_is_never_replaced_by_a_pending_one(sto
     await store.put_virtual_machine(complete)
     await store.put_pending(pending)
     await store.delete_pending(pending)
-    assert await store.recover_virtual_machines() == [complete]
+    assert list(await store.recover_virtual_machines()) == [complete]
 
 
 async def test_writes_of_both_kinds_at_once_end_with_the_complete_one(store: Store) -> None:
@@ -70,7 +70,7 @@ async def test_a_pending_predecessor_does_not_prevent_the_write_of_a_recreated_p
     await store.put_pending(old)
     await store.put_virtual_machine(new)
     await store.delete_pending(old)
-    assert await store.recover_virtual_machines() == [new]
+    assert list(await store.recover_virtual_machines()) == [new]
 
 
 async def test_deleting_a_pending_virtual_machine_is_idempotent(store: Store) -> None:
@@ -78,7 +78,7 @@ async def test_deleting_a_pending_virtual_machine_is_idempotent(store: Store) ->
     await store.put_pending(pending)
     for _ in range(2):
         await store.delete_pending(pending)
-    assert await store.recover_virtual_machines() == []
+    assert list(await store.recover_virtual_machines()) == []
 
 
 async def test_a_watch_sees_pending_virtual_machines_only_on_request(store: Store) -> None:
