@@ -12,7 +12,7 @@ from cni_contrail.runtime.interrupts import sigterm_interrupts
 from contrailctl.errors import ContrailctlError
 from demo.errors import DemoError
 from demo.node import stop_kept_node
-from demo.resources import DemoResources
+from demo.resources import DemoResources, run_name
 from demo.run import run_demo
 
 EXIT_FAILED = 1
@@ -69,5 +69,14 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
         default="deploy/cni/10-contrail.conflist",
         help="network configuration list that the runtime executes",
     )
-    parser.add_argument("--name", default="contrail-demo", help="name of the run; prefixes its files and namespaces")
-    return parser.parse_args(argv)
+    parser.add_argument(
+        "--name",
+        default="contrail-demo",
+        help="name of the run, such as my-demo, which begins those of its files and namespaces",
+    )
+    arguments = parser.parse_args(argv)
+    try:
+        run_name(arguments.name)
+    except ValueError as error:
+        parser.error(f"argument --name: {error}")
+    return arguments

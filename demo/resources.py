@@ -5,7 +5,9 @@ of one name.
 """
 
 import contextlib
+import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +19,18 @@ from cni_contrail.runtime.sandbox import NETNS_DIR, remove_sandbox
 from demo.errors import DemoError
 
 _RUN_DIR = "/run"
+_NAME = re.compile(r"(?=.{1,40}\Z)[a-z0-9]+(-[a-z0-9]+)*?-demo(-[a-z0-9]+)*")
+
+
+def run_name(text: str) -> str:
+    """Returns the name of a run. Raises ValueError for one under which other programs may have files or namespaces.
+
+    Everything below the directory of this name is removed, and every namespace whose name begins with it.
+    """
+    if not _NAME.fullmatch(text):
+        wanted = "lower-case letters, digits and '-', with '-demo' among them, at most 40 characters"
+        raise ValueError(f"{text!r} is no name of a demo: {wanted}")
+    return text
 
 
 class DemoResources(NamedTuple):
@@ -90,11 +104,23 @@ class DemoResources(NamedTuple):
         return []
 
     def create(self) -> None:
-        """Creates the directory, mode 0700."""
+        """Creates the directory, mode 0700, with the settings of the plugin, by which it is known as that of a demo."""
         os.makedirs(self.directory, mode=0o700)
+        settings = {
+            "agent-socket": self.agent_socket,
+            "state-dir": self.attachment_records,
+            "netns-dir": self.networks,
+        }
+        with open(self.plugin_settings, "w") as file:
+            json.dump(settings, file)
 
     def remove(self) -> None:
-        """Removes the namespaces, with all links in them, and the files. Idempotent."""
+        """Removes the namespaces, with all links in them, and the files. Idempotent.
+
+        Raises DemoError, and removes nothing, if the directory is not of a demo.
+        """
+        if self._is_of_others():
+            raise DemoError(f"{self.directory}: is not of a demo; choose another --name, or remove it")
         for namespace in self.namespaces():
             remove_sandbox(os.path.join(NETNS_DIR, namespace))
         networks = Namespaces(self.networks)
@@ -103,6 +129,13 @@ class DemoResources(NamedTuple):
         subprocess.run(["umount", "--quiet", "--lazy", self.networks], check=False, capture_output=True)
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.directory)
+
+    def _is_of_others(self) -> bool:
+        try:
+            found = os.listdir(self.directory)
+        except FileNotFoundError:
+            return False
+        return bool(found) and os.path.basename(self.plugin_settings) not in found
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

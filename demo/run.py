@@ -1,7 +1,6 @@
 """One run of the demo, from loading the manifests to the final search for leftovers."""
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 
 from cni_contrail.runtime.configuration import load_file
@@ -25,7 +24,6 @@ def run_demo(resources: DemoResources, *, manifests: str, conflist: str, keep: b
     with contextlib.ExitStack() as undo, listening_socket() as outside:
         undo.callback(_uninterrupted, resources.remove)
         resources.create()
-        _write_plugin_settings(resources)
         with inside(_create_node_namespace(resources)):
             show(f"starting the embedded node on {manifests}")
             # An interrupt between the start of the process and the registration of its clean-up would leak it.
@@ -50,16 +48,6 @@ def run_demo(resources: DemoResources, *, manifests: str, conflist: str, keep: b
 def _uninterrupted(clean_up: Callable[[], object]) -> None:
     with interrupts_held():
         clean_up()
-
-
-def _write_plugin_settings(resources: DemoResources) -> None:
-    settings = {
-        "agent-socket": resources.agent_socket,
-        "state-dir": resources.attachment_records,
-        "netns-dir": resources.networks,
-    }
-    with open(resources.plugin_settings, "w") as file:
-        json.dump(settings, file)
 
 
 def _create_node_namespace(resources: DemoResources) -> str:

@@ -13,12 +13,12 @@ import pytest
 from cni_contrail.runtime.sandbox import make_sandbox
 from demo.errors import DemoError
 from demo.node import identify, stop_kept_node
-from demo.resources import DemoResources
+from demo.resources import DemoResources, run_name
 
 
 @pytest.fixture
 def resources() -> Iterator[DemoResources]:
-    resources = DemoResources(f"ct-demo-{uuid.uuid4().hex[:8]}")
+    resources = DemoResources(f"ct-{uuid.uuid4().hex[:8]}-demo")
     yield resources
     resources.remove()
 
@@ -63,6 +63,41 @@ def test_a_concurrent_run_of_the_same_name_is_rejected(resources: DemoResources)
         resources.locked(),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "-demo", "demo", "netns", "contrail", "contrail-7", "../a-demo", "a-demo/..", "a demo", "a-demox", "A-demo",
+     f"a-demo-{'x' * 40}", "a-demo\n"],
+)  # fmt: skip
+def test_a_name_under_which_others_have_files_or_namespaces_is_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match="lower-case letters, digits and '-', with '-demo'"):
+        run_name(name)
+
+
+@pytest.mark.parametrize("name", ["contrail-demo", "a-demo", "ct-demo-5f", "my-demo-2-b"])
+def test_a_name_of_a_demo_is_accepted(name: str) -> None:
+    assert run_name(name) == name
+
+
+def test_a_directory_that_no_run_made_is_left_alone(resources: DemoResources) -> None:
+    Path(resources.directory).mkdir()
+    foreign = Path(resources.directory, "data")
+    foreign.mkdir()
+    make_sandbox(resources.node_namespace)
+    try:
+        with pytest.raises(DemoError, match=f"{resources.directory}: is not of a demo"):
+            resources.remove()
+        assert foreign.is_dir()
+        assert resources.namespaces() == [resources.node_namespace]
+    finally:
+        foreign.rmdir()
+
+
+def test_a_directory_of_a_run_that_was_killed_before_its_first_file_is_removed(resources: DemoResources) -> None:
+    Path(resources.directory).mkdir()
+    resources.remove()
+    assert not os.path.exists(resources.directory)
 
 
 class TestKeptNode:

@@ -28,7 +28,7 @@ Demo = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def resources() -> Iterator[DemoResources]:
-    resources = DemoResources(f"ct-demo-{uuid.uuid4().hex[:8]}")
+    resources = DemoResources(f"ct-{uuid.uuid4().hex[:8]}-demo")
     yield resources
     subprocess.run([*command(resources), "--stop"], cwd=ROOT, check=True, timeout=TIMEOUT)
 
@@ -165,6 +165,14 @@ def test_a_node_that_fails_to_start_is_shown_with_its_log(demo: Demo, resources:
     assert err.startswith("demo: node: exited with status 2:\n")
     assert f"{tmp_path}/none: cannot read the folder: No such file or directory\n" in err
     assert is_clean(resources)
+
+
+@pytest.mark.parametrize("name", ["", "netns"])
+def test_a_name_of_others_is_wrong_use(name: str) -> None:
+    run = [sys.executable, "-m", "demo", "--stop", "--name", name]
+    ended = subprocess.run(run, cwd=ROOT, check=False, capture_output=True, text=True, timeout=TIMEOUT)
+    assert ended.returncode == 2
+    assert f"argument --name: '{name}'" in ended.stderr
 
 
 def test_a_missing_network_configuration_is_reported(demo: Demo, resources: DemoResources) -> None:

@@ -22,7 +22,7 @@ UNUSED_AGENT = AgentApi(Endpoint("http://127.0.0.1:1", 1), cluster="k8s")
 
 @pytest.fixture
 def resources() -> Iterator[DemoResources]:
-    resources = DemoResources(f"ct-demo-{uuid.uuid4().hex[:8]}")
+    resources = DemoResources(f"ct-{uuid.uuid4().hex[:8]}-demo")
     resources.create()
     make_sandbox(resources.node_namespace)
     yield resources

@@ -27,7 +27,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
     Returns exit status and output of the demo, and its errors, which are those that the change was to cause.
     """
-    resources = DemoResources(f"ct-demo-{uuid.uuid4().hex[:8]}")
+    resources = DemoResources(f"ct-{uuid.uuid4().hex[:8]}-demo")
 
     def run_with(meddling: Meddling) -> tuple[int, str, list[str]]:
         expected = []
