@@ -19,16 +19,16 @@ from cni_contrail.runtime.sandbox import NETNS_DIR, remove_sandbox
 from demo.errors import DemoError
 
 _RUN_DIR = "/run"
-_NAME = re.compile(r"(?=.{1,40}\Z)[a-z0-9]+(-[a-z0-9]+)*?-demo(-[a-z0-9]+)*")
+_NAME = re.compile(r"(?=.{1,40}\Z)(?!.*-demo-)[a-z0-9]+(-[a-z0-9]+)*-demo")
 
 
 def run_name(text: str) -> str:
     """Returns the name of a run. Raises ValueError for one under which other programs may have files or namespaces.
 
-    Everything below the directory of this name is removed, and every namespace whose name begins with it.
+    The directory of this name is removed, and every namespace whose name begins with it: of no other run, either.
     """
     if not _NAME.fullmatch(text):
-        wanted = "lower-case letters, digits and '-', with '-demo' among them, at most 40 characters"
+        wanted = "lower-case letters, digits and '-', and '-demo' once, at its end; at most 40 characters"
         raise ValueError(f"{text!r} is no name of a demo: {wanted}")
     return text
 
