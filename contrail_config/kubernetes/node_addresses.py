@@ -6,11 +6,12 @@ whose fabric has other addresses than the API server knows.
 
 import logging
 from collections.abc import Iterable, Iterator
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
 import msgspec
 
+from contrail_config.addressing.tunnel_address import parse_tunnel_address
 from contrail_config.kube.resource import Metadata, Resource
 
 log = logging.getLogger(__name__)
@@ -19,7 +20,6 @@ TUNNEL_ADDRESSES_KEY: Final = "opencontrail.org/tunnel-addresses"
 """Annotation of a node: addresses, separated by commas."""
 
 _INTERNAL: Final = "InternalIP"
-_MAX_QUOTED: Final = 200  # characters of a value in a message
 
 
 class _Annotations(msgspec.Struct, frozen=True):
@@ -61,14 +61,6 @@ def tunnel_addresses(node: NodeObject) -> tuple[str, ...]:
         except ValueError as error:
             log.warning("node %s: %s: %s", node.metadata.name, TUNNEL_ADDRESSES_KEY, error)
     return _first_of_each_family(_usable(each.address for each in node.status.addresses if each.type == _INTERNAL))
-
-
-def parse_tunnel_address(text: str) -> IPv4Address | IPv6Address:
-    """Returns the address. Raises ValueError if other nodes cannot send packets to it."""
-    address = ip_address(text)
-    if address.is_unspecified or address.is_loopback or address.is_link_local or address.is_multicast:
-        raise ValueError(f"{text[:_MAX_QUOTED]!r} is not an address that other nodes reach")
-    return address
 
 
 def _usable(texts: Iterable[str]) -> Iterator[IPv4Address | IPv6Address]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from contrail_config.addressing.subnet_table import SubnetTable
+from contrail_config.addressing.tunnel_address import parse_tunnel_address
 from contrail_config.kube.resource import Metadata
 from contrail_config.kubernetes.constraints import problem_of
 from contrail_config.kubernetes.kinds import (
@@ -34,7 +35,6 @@ from contrail_config.kubernetes.kinds import (
     network_slice_name,
 )
 from contrail_config.kubernetes.network_buckets import network_bucket
-from contrail_config.kubernetes.node_addresses import parse_tunnel_address
 from contrail_config.kubernetes.node_buckets import is_node_bucket
 from contrail_config.objects import VirtualMachine, VirtualNetwork, network_uuid, virtual_machine_name
 

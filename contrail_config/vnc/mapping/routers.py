@@ -1,9 +1,10 @@
 """Virtual routers, made by the site's provisioning: each is a node, and the address under which others reach it."""
 
 import contextlib
-import ipaddress
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+
+from contrail_config.addressing.tunnel_address import parse_tunnel_address
 
 KIND: Final = "virtual-router"
 FIELDS: Final = ("virtual_router_ip_address",)
@@ -21,5 +22,5 @@ def read_router(item: Mapping[str, Any]) -> VirtualRouter:
     """Returns the virtual router in an object."""
     addresses: tuple[str, ...] = ()
     with contextlib.suppress(ValueError):
-        addresses = (str(ipaddress.ip_address(str(item.get("virtual_router_ip_address")))),)
+        addresses = (str(parse_tunnel_address(str(item.get("virtual_router_ip_address")))),)
     return VirtualRouter(str(item["fq_name"][-1]), addresses)
