@@ -118,10 +118,18 @@ def _manager(
         watch_deletions=stores.watch_deletions,
         find_network=stores.find_network,
     )
+    if stores.contrail is not None:
+        stores.contrail.use_namespaces(partial(_has_objects, manager))
     if agent:
         agent.on_unplugged(partial(manager.unplugged, settings.configuration.node))
         agent.on_refused(partial(manager.refused, settings.configuration.node))
     return manager
+
+
+async def _has_objects(manager: Manager, namespace: str) -> bool:
+    """Whether there are manifests of pods or NADs of a namespace, which need no manifest of the namespace itself."""
+    keys = (*manager.pods.records, *manager.nads.records)
+    return any(key.startswith(f"{namespace}/") for key in keys)
 
 
 def _never_plugged(_vm_uuid: str) -> bool:

@@ -27,7 +27,7 @@ from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.duplicates import Duplicates
 from contrail_config.vnc.errors import VncServerError
 from contrail_config.vnc.follower import DEFAULT_INTERVALS, Follower, Intervals
-from contrail_config.vnc.foreign_networks import ForeignNetworks, Project
+from contrail_config.vnc.foreign_networks import ForeignNetworks, NamespaceExists, Project
 from contrail_config.vnc.hold_timer import HoldTimer
 from contrail_config.vnc.holds import Clock, Holds
 from contrail_config.vnc.keyed_locks import KeyedLocks
@@ -55,7 +55,7 @@ class VncStore:
 
     `node_addresses` returns the addresses of a node, to find its virtual router by. `take_over`: pods and networks that
     another program wrote for the cluster become ours, unless one of the pods is one of `static_pods`. `projects` are
-    those whose networks may be named (`find_network`), beside those of the cluster.
+    those whose networks may be named (`find_network`), beside those of the cluster's namespaces (`use_namespaces`).
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class VncStore:
         static_pods: StaticPods = no_static_pods,
         projects: Collection[Project] = (),
     ) -> None:
-        foreign = ForeignNetworks(client, cluster, projects)
+        self._foreign = foreign = ForeignNetworks(client, cluster, projects)
         self._cache = Cache(cluster, read_foreign=foreign.read)
         self._named = NamedNetworks(self._cache, foreign)
         self._clock = clock
@@ -142,6 +142,10 @@ class VncStore:
         """Creates or replaces the network of this uuid and returns it as stored, with its vni."""
         async with self._locks.held([network.uuid, network.name]):
             return await self._networks.put(network)
+
+    def use_namespaces(self, exists: NamespaceExists) -> None:
+        """Permits to name networks in the projects of these namespaces, too."""
+        self._foreign.namespace_exists = exists
 
     async def find_network(self, name: FqName) -> VirtualNetwork | None:
         """Returns the network of a name, also one that others made and that may be used; None if there is none.
@@ -287,6 +291,7 @@ class VncStore:
             tasks.create_task(self._timer.run())
             tasks.create_task(self.router_links.run())
             tasks.create_task(self.repairs.run())
+            tasks.create_task(self._named.run())
 
     async def watch_other_writers(self) -> None:
         """Waits until another program writes pods of this cluster. Raises StoreError then: the process must end."""

@@ -59,6 +59,7 @@ def make_contrail_manager(
     configuration: ManagerConfiguration, cluster: ClusterMember, store: VncStore, registry: CollectorRegistry
 ) -> Manager:
     """Returns the manager of a cluster. No node reports to it: reports need our custom resources."""
+    store.use_namespaces(cluster.source.namespace_exists)
     deletions = StoreDeletions(store, is_gone=cluster.source.is_gone, on_appeared=cluster.orphans.appeared)
     manager = Manager(
         configuration,

@@ -69,8 +69,9 @@ class KubernetesSource:
         self._taken = asyncio.Event()
         nads = Reflector(client, NADS, timings=timings, before_list=nad_crd.ensure)
         self._namespaces = Reflector(client, NAMESPACES, timings=timings)
+        self._namespace_informer = Informer(self._namespaces, on_change=self._send_namespace, on_end=self._fail)
         self._networks: list[Informer[Any]] = [
-            Informer(self._namespaces, on_change=self._send_namespace, on_end=self._fail),
+            self._namespace_informer,
             Informer(nads, on_change=partial(self._send, NADS, make_nad), on_end=self._fail),
         ]
         self._nodes: Reflector[NodeObject] | None = None
@@ -95,6 +96,11 @@ class KubernetesSource:
     def backlog(self) -> int:
         """Number of events that the manager has not taken yet, and of namespaces that pods wait for."""
         return self._queue.qsize() + len(self._awaiting_namespace)
+
+    async def namespace_exists(self, name: str) -> bool:
+        """Whether there is a namespace of this name; waits until namespaces are listed."""
+        await self._namespace_informer.wait_until_listed()
+        return ("", name) in self._namespaces.objects
 
     def pod(self, namespace: str, name: str) -> PodObject | None:
         """Returns the cached pod."""

@@ -41,6 +41,10 @@ class ClusterObjects:
     def add_namespace(self, name: str, **annotations: str) -> None:
         create(self._storage, NAMESPACES, "", {"metadata": {"name": name, "annotations": annotations}})
 
+    def annotate_namespace(self, name: str, **annotations: str) -> None:
+        """Replaces the annotations of a namespace."""
+        self._storage.put(NAMESPACES, {"metadata": {"name": name, "annotations": annotations}})
+
     def add_node(self, name: str, **labels: str) -> None:
         """Creates a node, or replaces its labels."""
         self._storage.put(NODES, {"metadata": {"name": name, "uid": f"uid of {name}", "labels": labels}})

@@ -1,13 +1,15 @@
 """Networks that others made on the server: shown when they are named, used, and never written."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from contrail_config.errors import ConflictError
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import ChangeType, WatchStart
+from contrail_config.vnc import named_networks
 from contrail_config.vnc.client import VncAccess, connect
 from contrail_config.vnc.store import VncStore
 from tests.contrail_config.vnc.store.conftest import OpenVnc
@@ -42,6 +44,25 @@ async def store(double: ContrailApi, clock: FakeClock) -> AsyncIterator[VncStore
         await store.start()
         yield store
         await store.close()
+
+
+InCluster = Callable[..., Awaitable[VncStore]]
+"""Opens a store of a cluster that has namespaces: names, or one set of them."""
+
+
+@pytest.fixture
+def in_cluster(open_vnc: OpenVnc) -> InCluster:
+    async def open_one(*names: str | set[str], **options: Any) -> VncStore:
+        store = await open_vnc(**options)
+        namespaces = names[0] if isinstance(names[0], set) else set(names)
+
+        async def exists(name: str) -> bool:
+            return name in namespaces
+
+        store.use_namespaces(exists)
+        return store
+
+    return open_one
 
 
 def name_of(made: Made) -> FqName:
@@ -106,22 +127,58 @@ async def test_one_of_another_cluster_or_of_ours_is_not_shown(store: VncStore, c
         assert await store.find_network(name_of(made)) is None, pairs
 
 
-async def test_one_in_a_project_of_the_cluster_is_shown(open_vnc: OpenVnc, caller: Caller) -> None:
-    upstream = UpstreamKubeManager(caller)
-    made = await upstream.nad_network("net-a", CIDR, GATEWAY, namespace="blue")
-    assert (await found(await open_vnc(), made)).uuid == made.uuid
+async def test_one_in_the_project_of_a_namespace_is_shown(in_cluster: InCluster, caller: Caller) -> None:
+    made = await UpstreamKubeManager(caller).nad_network("net-a", CIDR, GATEWAY, namespace="blue")
+    assert (await found(await in_cluster("blue"), made)).uuid == made.uuid
 
 
-async def test_the_pod_network_of_kube_manager_is_not_shown(open_vnc: OpenVnc, caller: Caller) -> None:
+async def test_one_of_a_cluster_whose_name_begins_like_ours_is_not_shown(in_cluster: InCluster, caller: Caller) -> None:
+    """The project of the namespace `blue` of a cluster `k8s-prod`."""
+    made = await UpstreamKubeManager(caller).nad_network("net-a", CIDR, GATEWAY, namespace="prod-blue")
+    assert made.fq_name[1] == "k8s-prod-blue"
+    assert await (await in_cluster("blue")).find_network(name_of(made)) is None
+
+
+async def test_one_in_the_project_of_a_later_namespace_is_shown_then(in_cluster: InCluster, caller: Caller) -> None:
+    made = await UpstreamKubeManager(caller).nad_network("net-a", CIDR, GATEWAY, namespace="blue")
+    namespaces: set[str] = set()
+    store = await in_cluster(namespaces)
+    assert await store.find_network(name_of(made)) is None
+    await store._named.find_again()
+    assert await store.networks() == []
+    namespaces.add("blue")
+    async with store.watch_networks(start=WatchStart.NOW) as changes, asyncio.timeout(10):
+        await store._named.find_again()
+        change = await anext(changes)
+    assert change.object is not None
+    assert (change.type, change.object.uuid) == (ChangeType.ADDED, made.uuid)
+
+
+async def test_of_names_that_name_nothing_the_last_ones_are_remembered(
+    store: VncStore, foreign: Made, caller: Caller, office: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_networks, "MAX_NAMES", 2)
+    await found(store, foreign)
+    names: list[FqName] = [(*PROJECT, f"none-{number}") for number in range(3)]
+    for name in names:
+        assert await store.find_network(name) is None
+    assert list(store._foreign._named) == [name_of(foreign), names[2]]
+    assert [each.uuid for each in await store.networks()] == [foreign.uuid]
+    for number in range(3):
+        assert await store.find_network(("default-domain", f"k8s-none-{number}", "net")) is None
+    assert len(store._named._without_namespace) == 2
+
+
+async def test_the_pod_network_of_kube_manager_is_not_shown(in_cluster: InCluster, caller: Caller) -> None:
     """It is taken over, or in the way."""
     made = await UpstreamKubeManager(caller).pod_network("10.32.0.0/24")
-    assert await (await open_vnc()).find_network(name_of(made)) is None
+    assert await (await in_cluster("default")).find_network(name_of(made)) is None
 
 
-async def test_one_in_a_flat_subnet_ipam_has_its_subnets(open_vnc: OpenVnc, caller: Caller) -> None:
+async def test_one_in_a_flat_subnet_ipam_has_its_subnets(in_cluster: InCluster, caller: Caller) -> None:
     """As that of an isolated namespace of kube-manager."""
     made = await UpstreamKubeManager(caller).pod_network("10.32.0.0/24", namespace="blue")
-    store = await open_vnc()
+    store = await in_cluster("blue")
     network = await found(store, made)
     assert [each.cidr for each in network.subnets] == ["10.32.0.0/24"]
     assert await allocate_one(store, network)
@@ -155,11 +212,11 @@ async def test_those_with_pods_are_shown_after_a_restart(
 
 
 async def test_a_manager_that_takes_over_makes_one_of_a_nad_its_own(
-    open_vnc: OpenVnc, caller: Caller, double: ContrailApi
+    in_cluster: InCluster, caller: Caller, double: ContrailApi
 ) -> None:
     """Also if another NAD had named it first."""
     made = await UpstreamKubeManager(caller).nad_network("net-a", CIDR, GATEWAY)
-    store = await open_vnc(take_over=True)
+    store = await in_cluster("default", take_over=True)
     shown = await found(store, made)
     stored = await store.put_network(make_network(made.fq_name[-1], CIDR, nad="default/net-a"))
     assert (stored.uuid, stored.nad, stored.subnets) == (made.uuid, "default/net-a", shown.subnets)
@@ -172,10 +229,10 @@ async def test_a_manager_that_takes_over_makes_one_of_a_nad_its_own(
 
 
 async def test_a_manager_that_may_not_take_over_leaves_one_of_a_nad_to_others(
-    open_vnc: OpenVnc, caller: Caller
+    in_cluster: InCluster, caller: Caller
 ) -> None:
     made = await UpstreamKubeManager(caller).nad_network("net-a", CIDR, GATEWAY)
-    store = await open_vnc()
+    store = await in_cluster("default")
     await found(store, made)
     with pytest.raises(ConflictError, match=f"already exists with uuid {made.uuid}"):
         await store.put_network(make_network(made.fq_name[-1], CIDR, nad="default/net-a"))
