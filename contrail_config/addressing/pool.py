@@ -7,7 +7,8 @@ held, since neighbours of its previous owner may still send to it: a held addres
 The pool knows that an address is allocated or held. The store knows by which owner and until when.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from contrail_config.addressing.integer_set import IntegerSet
@@ -19,14 +20,23 @@ ALLOCATED: Final = "it is already allocated to another interface"
 HELD: Final = "it is still held after its release"
 
 
+Range = tuple[int, int]
+"""First and last address."""
+
+
 class AddressPool:
     """All addresses of `family` (4 or 6) in `subnets`, as ints. Initially all are free.
+
+    `selected`: ranges by CIDR, in order, from which the next free address is selected; without an entry, all of the
+    subnet. Addresses outside of them can be requested.
 
     Raises ValueError for a subnet that is malformed or overlaps another one.
     """
 
-    def __init__(self, subnets: Sequence[Subnet], *, family: int) -> None:
-        self._subnets = [_SubnetPool(each) for each in SubnetTable(subnets, family=family)]
+    def __init__(
+        self, subnets: Sequence[Subnet], *, family: int, selected: Mapping[str, Sequence[Range]] = MappingProxyType({})
+    ) -> None:
+        self._subnets = [_SubnetPool(each, selected.get(each.cidr, ())) for each in SubnetTable(subnets, family=family)]
 
     def next_free(self) -> int | None:
         """Returns the address to allocate next; None if none is free."""
@@ -71,8 +81,9 @@ class AddressPool:
 class _SubnetPool:
     """One subnet of the pool. Numbers are offsets from its first address, which keeps IPv6 numbers small."""
 
-    def __init__(self, bounds: SubnetBounds) -> None:
+    def __init__(self, bounds: SubnetBounds, selected: Sequence[Range]) -> None:
         self.bounds = bounds
+        self._selected = selected or [(bounds.first, bounds.last)]
         self._next = 0
         self._held: set[int] = set()
         self._used = IntegerSet()  # offsets of allocated, held and reserved addresses
@@ -80,8 +91,7 @@ class _SubnetPool:
             self._used.add(address - bounds.first)
 
     def next_free(self) -> int | None:
-        # Address 0 is falsy, but only usable in a /32 or /128, where the second search returns it.
-        return self._first_free(self._next) or self._first_free(0)
+        return next((found for start in (self._next, 0) for found in self._free_from(start)), None)
 
     def unavailable_reason(self, address: int) -> str | None:
         if reason := self.bounds.unavailable_reason(address):
@@ -106,6 +116,13 @@ class _SubnetPool:
         # A subnet update can reserve an address that is still allocated; its release must not free it.
         if address not in self.bounds.reserved:
             self._used.discard(address - self.bounds.first)
+
+    def _free_from(self, start: int) -> Iterator[int]:
+        """Yields the first free address of each range, from an offset on."""
+        for first, last in self._selected:
+            found = self._first_free(max(start, first - self.bounds.first))
+            if found is not None and found <= last:
+                yield found
 
     def _first_free(self, start: int) -> int | None:
         """Returns the first free address from an offset on. Skips each excluded range in one step."""

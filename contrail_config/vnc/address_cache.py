@@ -11,7 +11,7 @@ from contrail_config.addressing.notation import family_of, parse_address
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.objects import Subnet, VirtualNetwork
 from contrail_config.vnc.mapping.addresses import AddressRecord
-from contrail_config.vnc.mapping.subnets import reserved_addresses
+from contrail_config.vnc.mapping.subnets import Ranges, reserved_addresses
 from contrail_config.vnc.own_writes import OwnWrites
 
 
@@ -35,6 +35,7 @@ class AddressCache:
         self._own_writes: OwnWrites[AddressRecord] = OwnWrites()
         self._pools: dict[str, _Pools] = {}  # by network, or by the IPAM that several networks share
         self._ipams: dict[str, str] = {}  # flat-subnet IPAMs by network
+        self._ranges: dict[str, Ranges] = {}  # allocation pools, by network or flat-subnet IPAM
         self._hold_ends: list[tuple[float, str]] = []  # heap of ends and uuids, with those that have changed since
         self.earlier_hold = asyncio.Event()
 
@@ -84,6 +85,16 @@ class AddressCache:
         else:
             self._ipams[network_uuid] = ipam
         self._pools.pop(self._pool_key(network_uuid), None)  # built again, with the addresses of all its networks
+
+    def set_ranges(self, uuid: str, ranges: Ranges) -> None:
+        """Notes the allocation pools of a network or of a flat-subnet IPAM."""
+        if self._ranges.get(uuid, {}) != ranges:
+            self._pools.pop(uuid, None)
+        self._ranges[uuid] = ranges
+
+    def unread_ipams(self) -> set[str]:
+        """Returns the flat-subnet IPAMs whose allocation pools nobody noted yet."""
+        return set(self._ipams.values()) - self._ranges.keys()
 
     def share_pool(self, one: str, other: str) -> bool:
         """Whether an address of one network is nobody else's in the other one, too."""
@@ -159,7 +170,9 @@ class AddressCache:
 
     def _build(self, network: VirtualNetwork) -> _Pools:
         subnets = [_without_reserved(subnet) for subnet in network.subnets]
-        pools = _Pools(network.subnets, {family: AddressPool(subnets, family=family) for family in (4, 6)})
+        ranges = self._ranges.get(self._pool_key(network.uuid), {})
+        by_family = {family: AddressPool(subnets, family=family, selected=ranges) for family in (4, 6)}
+        pools = _Pools(network.subnets, by_family)
         for record in self._of_pool(network.uuid):
             pool, address = pools.by_family[record.family], parse_address(record.address, family=record.family)
             pool.mark_allocated(address)

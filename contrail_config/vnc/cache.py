@@ -118,6 +118,7 @@ class Cache:
         network = networks.read_network(item, cluster) if foreign is None else foreign
         if network is not None:
             self.addresses.set_flat_ipam(network.uuid, networks.flat_ipam(item))
+            self.addresses.set_ranges(network.uuid, networks.allocation_pools(item))
         return network
 
     def _machine(self, item: Mapping[str, Any]) -> VirtualMachine | None:

@@ -11,7 +11,9 @@ from typing import Final
 from contrail_config.errors import StoreError
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.vnc.cache import Cache
+from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.foreign_networks import ForeignNetworks
+from contrail_config.vnc.ipams import read_allocation_pools
 from contrail_config.vnc.mapping import networks
 from contrail_config.vnc.store_errors import as_store_error
 
@@ -27,7 +29,8 @@ INTERVAL: Final = 60.0
 class NamedNetworks:
     """Adds foreign networks to the cache."""
 
-    def __init__(self, cache: Cache, foreign: ForeignNetworks) -> None:
+    def __init__(self, client: VncClient, cache: Cache, foreign: ForeignNetworks) -> None:
+        self._client = client
         self._cache = cache
         self._foreign = foreign
         self._without_namespace: OrderedDict[FqName, None] = OrderedDict()
@@ -43,13 +46,16 @@ class NamedNetworks:
         self._without_namespace.pop(name, None)
         with as_store_error(f"network {':'.join(name)}"):
             item = await self._foreign.look_for(name)
-        if item is not None:
-            self._cache.changed(networks.KIND, item)
+            if item is not None:
+                self._cache.changed(networks.KIND, item)
+                await read_allocation_pools(self._client, self._cache.addresses)
         self._foreign.forget(MAX_NAMES, is_used=lambda each: self._cached(each) is not None)
         return self._cached(name)
 
     async def find_used(self) -> None:
-        """Shows the foreign networks in which pods are, so that these are repaired. Raises StoreError.
+        """Shows the foreign networks in which pods are, so that these are repaired, and reads the pools of all.
+
+        Raises StoreError.
 
         Not those in projects of the cluster, which may be waiting for their NADs to be taken over.
         """
@@ -57,6 +63,8 @@ class NamedNetworks:
         for name in sorted(used):
             if self._foreign.is_outside(name):
                 await self.find(name)
+        with as_store_error("allocation pools"):
+            await read_allocation_pools(self._client, self._cache.addresses)
 
     async def run(self) -> None:
         """Shows networks of projects whose namespaces are created after they were named, until it is cancelled."""

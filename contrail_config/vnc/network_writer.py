@@ -22,6 +22,7 @@ from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.errors import VncExistsError, VncInUseError, VncNotFoundError
 from contrail_config.vnc.foreign_networks import ForeignNetworks
+from contrail_config.vnc.ipams import read_allocation_pools
 from contrail_config.vnc.mapping import addresses, annotations, networks
 from contrail_config.vnc.mapping.subnets import subnet_problem
 from contrail_config.vnc.network_adoption import NetworkAdoption
@@ -186,6 +187,8 @@ class NetworkWriter:
             raise ConflictError(f"network {network.name}: deleted by others while it was written")
         self._foreign.taken_over(network.uuid)
         self._cache.addresses.set_flat_ipam(network.uuid, networks.flat_ipam(item))
+        self._cache.addresses.set_ranges(network.uuid, networks.allocation_pools(item))
+        await read_allocation_pools(self._client, self._cache.addresses)
         self._cache.networks.wrote(network.uuid, stored)
         return stored
 

@@ -72,7 +72,7 @@ class VncStore:
     ) -> None:
         self._foreign = foreign = ForeignNetworks(client, cluster, projects)
         self._cache = Cache(cluster, read_foreign=foreign.read)
-        self._named = NamedNetworks(self._cache, foreign)
+        self._named = NamedNetworks(client, self._cache, foreign)
         self._clock = clock
         self._unfinished: dict[str, _Deletion] = {}
         self._locks = KeyedLocks()

@@ -29,10 +29,13 @@ class UpstreamKubeManager:
         self._projects: dict[str, Made] = {}
         self._groups: dict[str, Made] = {}
 
-    async def pod_network(self, cidr: str = "10.32.0.0/12", *, namespace: str = "default") -> Made:
-        """Creates the cluster pod network, or that of an isolated namespace, whose subnets are those of its IPAM."""
+    async def pod_network(self, cidr: str = "10.32.0.0/12", *, namespace: str = "default", **more: Any) -> Made:
+        """Creates the cluster pod network, or that of an isolated namespace, whose subnets are those of its IPAM.
+
+        The subnet has `more` attributes.
+        """
         project = await self._project("default")
-        subnets = {"subnets": [_subnet(cidr)]}
+        subnets = {"subnets": [{**_subnet(cidr), **more}]}
         ipam = await self._once(
             "network-ipam",
             fq_name=[*project.fq_name, f"{CLUSTER}-pod-ipam"],
@@ -47,12 +50,15 @@ class UpstreamKubeManager:
             virtual_network_properties={"forwarding_mode": "l3"},
         )
 
-    async def nad_network(self, nad: str, cidr: str, gateway: str, *, namespace: str = "default") -> Made:
-        """Creates the network of a NAD with an IPAM of its own. `gateway` is the last usable address."""
+    async def nad_network(self, nad: str, cidr: str, gateway: str, *, namespace: str = "default", **more: Any) -> Made:
+        """Creates the network of a NAD with an IPAM of its own. `gateway` is the last usable address.
+
+        The subnet has `more` attributes.
+        """
         project = await self._project(namespace)
         name = [*project.fq_name, f"{CLUSTER}-{nad}-pod-ipam"]
         ipam = await self._caller.create("network-ipam", fq_name=name, parent_type="project")
-        subnet = {**_subnet(cidr), "default_gateway": gateway, "subnet_uuid": str(uuid.uuid4())}
+        subnet = {**_subnet(cidr), "default_gateway": gateway, "subnet_uuid": str(uuid.uuid4()), **more}
         return await self._network(
             [*project.fq_name, f"{CLUSTER}-{nad}-pod-network"],
             {**ipam.reference, "attr": {"ipam_subnets": [subnet]}},

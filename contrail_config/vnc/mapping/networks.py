@@ -13,7 +13,7 @@ import msgspec
 from contrail_config.objects import ForwardingMode, VirtualNetwork, network_uuid
 from contrail_config.unknown_fields import with_unknown_fields
 from contrail_config.vnc.mapping import annotations
-from contrail_config.vnc.mapping.subnets import flat_subnets, link_attributes, linked_subnets
+from contrail_config.vnc.mapping.subnets import Ranges, flat_subnets, link_attributes, linked_ranges, linked_subnets
 
 KIND: Final = "virtual-network"
 IPAM: Final = "network-ipam"
@@ -180,6 +180,11 @@ def flat_ipam(item: Mapping[str, Any]) -> str | None:
     """Returns the uuid of the IPAM from which a network has all its subnets; None if it has any of its own."""
     links = item.get("network_ipam_refs") or []
     return None if linked_subnets(links) or len(links) != 1 else str(links[0]["uuid"])
+
+
+def allocation_pools(item: Mapping[str, Any]) -> Ranges:
+    """Returns the allocation pools that the network has itself. Raises ValueError."""
+    return linked_ranges(item.get("network_ipam_refs") or [])
 
 
 def has_flat_subnets(links: Iterable[Mapping[str, Any]], ipams: Mapping[str, Mapping[str, Any]]) -> bool:

@@ -2,10 +2,15 @@
 
 import ipaddress
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from contrail_config.addressing.notation import family_of, parse_address
+from contrail_config.addressing.pool import Range
 from contrail_config.objects import Subnet
+
+Ranges = Mapping[str, tuple[Range, ...]]
+"""Allocation pools by CIDR of their subnet: addresses outside of them are given only to those who request them."""
 
 _SUBNET_NAMESPACE: Final = uuid.UUID("d2a6c1f7-5a0e-4b59-8f3c-7e1b9d40a6c2")
 
@@ -22,12 +27,7 @@ def link_attributes(network_uuid: str, subnets: Sequence[Subnet]) -> dict[str, A
 
 def linked_subnets(links: Sequence[Mapping[str, Any]]) -> tuple[Subnet, ...]:
     """Returns the subnets of links to IPAMs, whoever made them; those of flat-subnet IPAMs are not in the links."""
-    return tuple(
-        _own_subnet(subnet)
-        for link in links
-        for subnet in (link.get("attr") or {}).get("ipam_subnets") or []
-        if subnet.get("subnet")
-    )
+    return tuple(_own_subnet(subnet) for subnet in _subnets_in(links))
 
 
 def flat_subnets(ipam: Mapping[str, Any]) -> tuple[Subnet, ...]:
@@ -35,6 +35,21 @@ def flat_subnets(ipam: Mapping[str, Any]) -> tuple[Subnet, ...]:
     if ipam.get("ipam_subnet_method") != FLAT:
         return ()
     return tuple(_own_subnet(subnet) for subnet in (ipam.get("ipam_subnets") or {}).get("subnets") or [])
+
+
+def linked_ranges(links: Sequence[Mapping[str, Any]]) -> Ranges:
+    """Returns the allocation pools of subnets in links to IPAMs. Raises ValueError."""
+    return _ranges(
+        subnet
+        for link in links
+        for subnet in (link.get("attr") or {}).get("ipam_subnets") or []
+        if subnet.get("subnet")
+    )
+
+
+def flat_ranges(ipam: Mapping[str, Any]) -> Ranges:
+    """Returns the allocation pools of the subnets of a flat-subnet IPAM. Raises ValueError."""
+    return _ranges((ipam.get("ipam_subnets") or {}).get("subnets") or [])
 
 
 def subnet_problem(subnet: Subnet) -> str | None:
@@ -63,6 +78,26 @@ def _subnet(network_uuid: str, subnet: Subnet) -> dict[str, Any]:
         "addr_from_start": True,
         "subnet_uuid": str(uuid.uuid5(_SUBNET_NAMESPACE, f"{network_uuid}/{network}")),
     }
+
+
+def _subnets_in(links: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for link in links:
+        subnets = (link.get("attr") or {}).get("ipam_subnets") or []
+        yield from (subnet for subnet in subnets if subnet.get("subnet"))
+
+
+def _ranges(subnets: Iterable[Mapping[str, Any]]) -> Ranges:
+    found: dict[str, tuple[Range, ...]] = {}
+    for subnet in subnets:
+        cidr = _own_subnet(subnet).cidr
+        family = family_of(cidr)
+        pools = tuple(
+            (parse_address(pool["start"], family=family), parse_address(pool["end"], family=family))
+            for pool in subnet.get("allocation_pools") or []
+        )
+        if pools:
+            found[cidr] = pools
+    return found
 
 
 def _own_subnet(subnet: Mapping[str, Any]) -> Subnet:

@@ -1,5 +1,7 @@
 """Address pool: the next free address, and why a requested one is unavailable."""
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from contrail_config.addressing.notation import family_of, format_address, parse_address
@@ -11,10 +13,19 @@ from contrail_config.objects import Subnet
 class Pool:
     """A pool with text instead of ints, and the default gateway in each subnet."""
 
-    def __init__(self, *cidrs: str, excluded: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        *cidrs: str,
+        excluded: tuple[str, ...] = (),
+        selected: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    ) -> None:
         self.family = family_of(cidrs[0])
         subnets = [Subnet(cidr=cidr, gateway=default_gateway(cidr), excluded=excluded) for cidr in cidrs]
-        self.pool = AddressPool(subnets, family=self.family)
+        ranges = {
+            cidr: [(self.number(first), self.number(last)) for first, last in texts]
+            for cidr, texts in (selected or {}).items()
+        }
+        self.pool = AddressPool(subnets, family=self.family, selected=ranges)
 
     def allocate(self, count: int) -> list[str]:
         """Allocates the next `count` addresses, or as many as are free."""
@@ -102,6 +113,21 @@ def test_the_first_subnet_with_a_free_address_is_used() -> None:
     tested.pool.mark_free(tested.number("10.1.0.2"))
     tested.pool.mark_free(tested.number("10.2.0.2"))
     assert tested.allocate(9) == ["10.2.0.2", "10.1.0.2"]
+
+
+def test_addresses_are_selected_from_the_ranges_of_a_subnet_in_their_order() -> None:
+    ranges = [("10.0.0.20", "10.0.0.21"), ("10.0.0.10", "10.0.0.11"), ("10.0.0.254", "10.0.0.255")]
+    pool = Pool("10.0.0.0/24", "10.1.0.0/30", excluded=("10.0.0.11",), selected={"10.0.0.0/24": ranges})
+    assert pool.allocate(9) == ["10.0.0.20", "10.0.0.21", "10.0.0.254", "10.0.0.10", "10.1.0.2"]
+    pool.pool.mark_free(pool.number("10.0.0.20"))
+    assert pool.allocate(2) == ["10.0.0.20"]
+
+
+def test_an_address_outside_the_ranges_is_available_on_request() -> None:
+    pool = Pool("fd00::/64", selected={"fd00::/64": [("fd00::10", "fd00::11")]})
+    assert pool.unavailable_reason("fd00::99") is None
+    pool.pool.mark_allocated(pool.number("fd00::99"))
+    assert pool.allocate(3) == ["fd00::10", "fd00::11"]
 
 
 def test_a_held_address_is_not_allocated_until_it_is_free() -> None:
