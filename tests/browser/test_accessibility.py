@@ -1,28 +1,34 @@
 """Every view can be used with a keyboard, on a phone, in light and dark; axe-core finds nothing wrong."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import ONE_BROWSER, Show
+from tests.support.embedded_process import EmbeddedProcess
 
 pytestmark = ONE_BROWSER
 
+NODE = socket.gethostname()
 CONTENT = {
     "": ".cards",
     "topology": ".lanes",
     "networks": "[aria-label='Table of networks']",
     "networks/demo/blue": ".map",
     "pods": "[aria-label='Table of pods']",
-    "pods/demo/web": ".time-line",
+    "pods/demo/web": "[aria-label='Table of ports']",
     "pods/demo/waits": ".time-line",
     "waiting": "[aria-label='Table of waiting pods']",
     "nodes": "[aria-label='Table of nodes']",
+    f"nodes/{NODE}": "[aria-label='Table of pods']",
+    "networks/demo/green": ".map",
     "events": "[aria-label='Table of events']",
     "pods/demo/nobody": "[role=alert]",
+    "nothing": "[role=alert]",
 }
 """What each view has once it is complete."""
 
@@ -33,6 +39,35 @@ FOCUSED = """() => {
   const element = document.activeElement;
   return element.getAttribute("aria-label") ?? element.name ?? element.textContent.trim();
 }"""
+CLUSTER = """const parse = JSON.parse;
+JSON.parse = (text) => {
+  const message = parse(text);
+  if (message.kind === "nodes") {
+    Object.assign(message.object.report, {
+      conflicts: ["another agent reports for this node: worker-9"],
+      lastErrors: ["disk full"],
+      repairs: { filter: 2 },
+      refused: [{ network: ["a", "b", "c"], vni: 5, reason: "node-route", message: "network c: no route" }],
+    });
+  }
+  return message;
+};"""
+"""What an agent of a cluster reports."""
+
+SLICE = {"node": NODE, "tunnel": ["192.0.2.1"], "endpoints": 1}
+STEP = {
+    "began": "2026-01-01T12:00:00Z",
+    "ended": "2026-01-01T12:00:01Z",
+    "exact": False,
+    "by": "manager",
+    "name": "assign interfaces",
+    "detail": "",
+}
+NO_AGENT = {"error": "ports are known to the agents of their nodes", "reason": "NoAgent"}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "**/v1/ports?*": {"status": 404, "json": NO_AGENT},
+    "**/v1/pods/*/*/trace": {"json": {"steps": [STEP], "longest": STEP}},
+}
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
@@ -44,6 +79,11 @@ def violations(page: Page) -> list[str]:
         for each in found["violations"]
         for node in each["nodes"]
     ]
+
+
+def answering(**answer: Any) -> Callable[[Route], None]:
+    """What answers requests in place of the manager."""
+    return lambda route: route.fulfill(**answer)
 
 
 def shown_one_after_the_other(show: Show, **options: Any) -> Iterator[tuple[str, Page]]:
@@ -64,11 +104,50 @@ def test_axe_finds_no_violation_in_any_view(show_still: Show, scheme: str) -> No
     assert found == {view: [] for view in VIEWS}
 
 
-def test_a_phone_shows_every_view_without_scrolling_sideways(show_still: Show) -> None:
-    for view, page in shown_one_after_the_other(show_still, **PHONE):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_every_view_without_scrolling_sideways(show_still: Show, scheme: str) -> None:
+    for view, page in shown_one_after_the_other(show_still, color_scheme=scheme, **PHONE):
         width, visible = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
         assert width <= visible, view
         assert violations(page) == [], view
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("device", [{}, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_no_violation_in_what_a_cluster_shows(
+    show_still: Show, still_node: EmbeddedProcess, scheme: str, device: dict[str, Any]
+) -> None:
+    page = show_still("nodes", color_scheme=scheme, tolerated="404 .*/v1/ports", **device)
+    page.add_init_script(CLUSTER)
+    for pattern, answer in ANSWERS.items():
+        page.route(pattern, answering(**answer))
+    (network,) = still_node.items("networks", "?namespace=demo&name=blue")
+    drifted = {**SLICE, "networkUuid": network["network"]["uuid"], "state": "Different"}
+    page.route("**/v1/network-slices?*", lambda route: route.fulfill(json={"items": [drifted]}))
+    page.reload()
+    page.evaluate(AXE)
+    for view, content in {
+        "pods/demo/web": "[aria-label='Table of steps']",
+        "networks/demo/blue": "[aria-label='Table of slices']",
+        f"nodes/{NODE}": "section:has-text('Conflicts')",
+        "": ".columns section:has-text('conflicts')",
+    }.items():
+        page.evaluate("(address) => { location.hash = address; }", f"#/{view}")
+        page.wait_for_selector(f"main {content}", state="attached")
+        assert violations(page) == [], view
+        width, visible = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+        assert width <= visible, view
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("device", [{}, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_no_violation_in_the_form_of_the_token(show_still: Show, scheme: str, device: dict[str, Any]) -> None:
+    page = show_still("pods", color_scheme=scheme, tolerated="401", **device)
+    page.route("**/v1/watch?*", lambda route: route.fulfill(status=401, json={"error": "a token is required"}))
+    page.reload()
+    page.wait_for_selector("form input[type=password]")
+    page.evaluate(AXE)
+    assert violations(page) == []
 
 
 def test_the_colours_follow_the_scheme(show_still: Show) -> None:

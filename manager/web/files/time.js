@@ -17,8 +17,7 @@ export function age(seconds) {
     const whole = Math.floor(rest / size);
     const left = rest % size;
     const isExact = whole < EXACT_BELOW && left >= finerSize;
-    if (whole)
-      return `${whole}${unit}${isExact ? `${Math.floor(left / finerSize)}${finer}` : ""}`;
+    if (whole) return `${whole}${unit}${isExact ? `${Math.floor(left / finerSize)}${finer}` : ""}`;
   }
   return `${rest}s`;
 }

@@ -69,7 +69,7 @@ function addresses({ remote }, view, namespace, name) {
         "div",
         { class: "subnet", key: subnet.cidr },
         h("h3", null, subnet.cidr, subnet.gateway ? ` (gateway ${subnet.gateway})` : ""),
-        subnet.cidr.includes(":") ? null : read.value && addressMap(subnet, found),
+        read.value && addressMap(subnet, found),
       ),
     ),
     facts([
