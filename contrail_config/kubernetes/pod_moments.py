@@ -56,15 +56,21 @@ async def find_virtual_machine(client: KubeClient, pod: Pod) -> VirtualMachine |
     """Returns the virtual machine of a pod, None if there is none, or if another store has it. Raises KubeError."""
     if not pod.spec.node_name:
         return None
+    bucket = node_bucket(pod.spec.node_name)
     names = {NAMESPACE_LABEL: pod.metadata.namespace, POD_LABEL: label_value(pod.metadata.name)}
-    labels = ",".join(f"{key}={value}" for key, value in names.items())
-    selector = Selector(namespace=node_bucket(pod.spec.node_name), labels=labels)
-    try:
-        found = await client.list_each(VALIDATED_VIRTUAL_MACHINES, selector)
-    except KubeNotFoundError:
-        return None
-    known = (each.spec for each in found if not isinstance(each, UndecodableObject) and each.is_trusted)
-    return next((each for each in known if _is_of(each, pod)), None)
+    by_uid = Selector(namespace=bucket, fields=f"metadata.name={pod.metadata.uid}")
+    by_name = Selector(namespace=bucket, labels=",".join(f"{key}={value}" for key, value in names.items()))
+    # By uid the server finds one object without a look at the others; a static pod's has another name.
+    for selector in (by_uid, by_name):
+        try:
+            found = await client.list_each(VALIDATED_VIRTUAL_MACHINES, selector)
+        except KubeNotFoundError:
+            return None
+        known = (each.spec for each in found if not isinstance(each, UndecodableObject) and each.is_trusted)
+        machine = next((each for each in known if _is_of(each, pod)), None)
+        if machine is not None:
+            return machine
+    return None
 
 
 def _is_of(machine: VirtualMachine, pod: Pod) -> bool:

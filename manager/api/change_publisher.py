@@ -1,6 +1,6 @@
 """Publishes changes of pods, networks and events to the change log, as the lists show them.
 
-It is told of changes by whoever makes them, and does nothing unless the log records. A message holds the object as
+Whoever makes a change calls it. It does nothing unless the log records. A message holds the object as
 it is at the moment of the change: nothing is read from the store.
 
 Networks are collected for `COLLECTING` seconds, since each pod changes the number of interfaces of its networks. The

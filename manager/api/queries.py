@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import msgspec
 
-from contrail_config.default_routes import default_routes
 from contrail_config.errors import NotFoundError
 from contrail_config.kubernetes.kinds import NodeReport
 from contrail_config.objects import Event, VirtualMachine, VirtualNetwork
@@ -33,7 +32,7 @@ from manager.api.types import (
     interface_views,
     network_key,
 )
-from manager.api.views import network_view, networks_of, pod_networks
+from manager.api.views import network_view, networks_of, pod_networks, pod_view
 from manager.configuration import MetaPluginSettings
 from manager.controller.pod_record import PodRecord
 from manager.mapping.interface_names import sandbox_names
@@ -184,19 +183,7 @@ class ManagerQueries:
 
     def pod_view(self, record: PodRecord, machine: VirtualMachine | None) -> PodView:
         """Returns the pod of the record, which must have one, with its virtual machine."""
-        assert record.pod is not None
-        return PodView(
-            namespace=record.pod.namespace,
-            name=record.pod.name,
-            uid=record.pod.uid,
-            node=record.pod.node,
-            state=record.outcome.state,
-            reason=record.outcome.reason,
-            message=record.outcome.message or None,
-            machine=machine,
-            names=self._names(machine) if machine else (),
-            default_routes=tuple(default_routes(machine.interfaces)) if machine else (),
-        )
+        return pod_view(record, machine, self._names(machine) if machine else ())
 
     def _names(self, virtual_machine: VirtualMachine) -> tuple[str, ...]:
         return sandbox_names(virtual_machine.interfaces, self._meta_plugin)

@@ -1,7 +1,10 @@
 """Views of the manager's records and objects, as the API shows them."""
 
-from contrail_config.objects import VirtualNetwork
-from manager.api.types import NetworkView, PodNetworks
+from typing import Any
+
+from contrail_config.default_routes import default_routes
+from contrail_config.objects import VirtualMachine, VirtualNetwork
+from manager.api.types import NetworkView, PodNetworks, PodView
 from manager.controller.pod_record import PodRecord
 from manager.mapping.network_addressing import capacity, families
 
@@ -16,15 +19,18 @@ def network_view(network: VirtualNetwork, interfaces: int) -> NetworkView:
 
 def pod_networks(record: PodRecord, networks: tuple[str, ...]) -> PodNetworks:
     """Returns the pod of the record, which must have one, with these networks."""
+    return PodNetworks(**_progress(record), networks=networks)
+
+
+def pod_view(record: PodRecord, machine: VirtualMachine | None, names: tuple[str, ...]) -> PodView:
+    """Returns the pod of the record, which must have one, with its virtual machine and the names of its interfaces."""
     assert record.pod is not None
-    return PodNetworks(
-        namespace=record.pod.namespace,
-        name=record.pod.name,
-        node=record.pod.node,
-        state=record.outcome.state,
-        reason=record.outcome.reason,
-        message=record.outcome.message or None,
-        networks=networks,
+    return PodView(
+        **_progress(record),
+        uid=record.pod.uid,
+        machine=machine,
+        names=names,
+        default_routes=tuple(default_routes(machine.interfaces)) if machine else (),
     )
 
 
@@ -32,6 +38,19 @@ def networks_of(record: PodRecord) -> tuple[str, ...]:
     """Returns the networks that are assigned to the pod of the record; none while only a predecessor has some."""
     assignment, pod = record.assignment, record.pod
     return assignment.networks if assignment is not None and pod is not None and assignment.uuid == pod.uid else ()
+
+
+def _progress(record: PodRecord) -> dict[str, Any]:
+    """Returns what both views of a pod have."""
+    assert record.pod is not None
+    return {
+        "namespace": record.pod.namespace,
+        "name": record.pod.name,
+        "node": record.pod.node,
+        "state": record.outcome.state,
+        "reason": record.outcome.reason,
+        "message": record.outcome.message or None,
+    }
 
 
 def _capacity(network: VirtualNetwork, family: int) -> int:

@@ -1,4 +1,4 @@
-"""`GET /v1/watch`: server-sent events that tell of changes of networks, pods, events and nodes.
+"""`GET /v1/watch`: changes of networks, pods, events and nodes as server-sent events.
 
 The stream begins with the whole state: RESET, each object as APPLIED, SYNCED. Then it has changes. They are
 level-triggered: a message holds the latest state of its object, and several changes in short succession may be one

@@ -1,9 +1,11 @@
 """Time line of a pod's start for the API: from the API server, whenever somebody asks.
 
 The manager's own cache of pods has no times, which would take as much memory as the rest of it. It may list pods, but
-not get them, so it lists those of one name.
+not get them, so it lists those of one name. Two time lines are read at a time: pages that show many pods must not take
+the requests that assign interfaces need.
 """
 
+import asyncio
 import re
 from datetime import UTC, datetime
 from typing import Final
@@ -19,10 +21,26 @@ from manager.api.types import PodTrace
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
-async def read_pod_trace(client: KubeClient, namespace: str, name: str) -> PodTrace | None:
-    """Returns the time line of a pod, None if it does not exist. Raises StoreError."""
-    if not (_NAME.fullmatch(namespace) and _NAME.fullmatch(name)):
-        return None  # nor could a selector hold any text
+AT_ONCE: Final = 2
+"""Time lines that are read at the same time."""
+
+
+class PodTraces:
+    """Reads time lines of pods."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._reads = asyncio.Semaphore(AT_ONCE)
+
+    async def read(self, namespace: str, name: str) -> PodTrace | None:
+        """Returns the time line of a pod, None if it does not exist. Raises StoreError."""
+        if not (_NAME.fullmatch(namespace) and _NAME.fullmatch(name)):
+            return None  # nor could a selector hold any text
+        async with self._reads:
+            return await _read(self._client, namespace, name)
+
+
+async def _read(client: KubeClient, namespace: str, name: str) -> PodTrace | None:
     with as_store_error(f"pod {namespace}/{name}"):
         pod = await _find(client, namespace, name)
         if pod is None:

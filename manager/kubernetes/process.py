@@ -34,7 +34,7 @@ from manager.kubernetes.cluster import ClusterMember, join_cluster
 from manager.kubernetes.contrail import join_contrail, lead_on_contrail, make_contrail_manager
 from manager.kubernetes.node_block_keeper import NodeBlockKeeper
 from manager.kubernetes.node_report_watch import may_be_plugged
-from manager.kubernetes.pod_trace import read_pod_trace
+from manager.kubernetes.pod_trace import PodTraces
 from manager.manager import Manager, run_until_first_ends
 from manager.web.access import access_of
 from manager.web.serving import served_routes
@@ -155,7 +155,7 @@ async def _serve(
         manager.queries,
         manager.change_log,
         unavailable=cluster.unavailable_reason,
-        trace=partial(read_pod_trace, cluster.client),
+        trace=PodTraces(cluster.client).read,
         slices=slices,
     )
     pages = served_routes(configuration, access_of(configuration), api=api, status=status)

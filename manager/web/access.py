@@ -1,7 +1,7 @@
 """Access to the manager's listener: the names by which it is reached, and an optional token for the API.
 
-The token guards what tells of the cluster. The files of the page do not, so a browser gets them without one, and asks
-for it.
+The token protects the API, which has the data of the cluster. The files of the page have none: a browser gets them
+without a token, and asks for it.
 """
 
 import hmac

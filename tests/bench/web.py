@@ -56,6 +56,7 @@ def _measure(browser: Browser, url: str) -> dict[str, float]:
     topology = [_drawn_after(browser, f"{url}/#/topology") for _ in range(RUNS)]
     with opened_page(browser, f"{url}/#/topology") as page:
         page.wait_for_function(DRAWN, timeout=60_000)
+        shown = int(page.locator("#summary").inner_text().split()[2])
         found = page.evaluate("""async () => {
             const input = document.querySelector('input[name=q]');
             input.value = 'pod-77';
@@ -65,6 +66,7 @@ def _measure(browser: Browser, url: str) -> dict[str, float]:
         }""")
         memory = _memory(browser, page)
     return {
+        "pods": shown,
         "topology_drawn_s": round(median(topology), 2),
         "slowest_s": round(max(topology), 2),
         "search_ms": round(found),

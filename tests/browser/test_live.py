@@ -1,5 +1,8 @@
 """The page follows the cluster without being loaded again, and its filters are in its address."""
 
+import re
+import urllib.request
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import ONE_BROWSER, Show
@@ -50,6 +53,8 @@ def test_the_page_goes_on_after_a_restart_of_the_manager(show: Show, node: Embed
 
 def test_a_hidden_page_watches_nothing(show: Show, node: EmbeddedProcess) -> None:
     page = show()
+    expect(page.locator(".log li").first).to_be_visible()
+    assert watches(node) == 2  # of the cluster, and of events
     page.evaluate(
         """() => {
           Object.defineProperty(document, "hidden", { configurable: true, get: () => window.isHidden });
@@ -57,13 +62,20 @@ def test_a_hidden_page_watches_nothing(show: Show, node: EmbeddedProcess) -> Non
           document.dispatchEvent(new Event("visibilitychange"));
         }"""
     )
-    expect(page.locator("#status")).to_be_attached()
-    page.wait_for_function(
-        "() => fetch('metrics').then((r) => r.text()).then((t) => /contrail_manager_watches 0/.test(t))"
-    )
+    node.wait_until(lambda: watches(node) == 0, what="ending the watches of the page")
     write(node.manifests / "more.yaml", pod("more"))
+    node.wait_until(lambda: len(node.items("pods")) == 6, what="following its manifests")
+    expect(page.locator(".cards")).to_contain_text("5\n Pods", use_inner_text=True)
     page.evaluate("() => { window.isHidden = false; document.dispatchEvent(new Event('visibilitychange')); }")
     expect(page.locator(".cards")).to_contain_text("6\n Pods", use_inner_text=True)
+
+
+def watches(node: EmbeddedProcess) -> int:
+    """Watches of the node's manager, by its metrics."""
+    with urllib.request.urlopen(f"http://{node.listen}/metrics", timeout=10) as answer:
+        found = re.search(r"^contrail_manager_watches (\d+)", answer.read().decode(), re.MULTILINE)
+    assert found is not None
+    return int(found[1])
 
 
 def test_filters_are_in_the_address_and_come_back_with_it(show: Show) -> None:
@@ -92,5 +104,5 @@ def test_typing_keeps_the_focus_while_the_list_changes(show: Show, node: Embedde
 def test_a_command_is_copied_whole(show: Show, node: EmbeddedProcess) -> None:
     page = show("pods/demo/web", permissions=["clipboard-read", "clipboard-write"])
     command = f"contrailctl --manager http://{node.listen} describe pod demo/web"
-    page.get_by_role("button", name=f"Copy: {command}").click()
+    page.get_by_role("button", name=f"Copy {command}").click()
     assert page.evaluate("() => navigator.clipboard.readText()") == command

@@ -9,21 +9,15 @@ from playwright.sync_api import Browser, expect
 from tests.browser.conftest import ONE_BROWSER
 from tests.support.browser import opened_page
 from tests.support.embedded_process import EmbeddedProcess
-from tests.support.manifests import pod, write
+from tests.support.guarded_node import TOKEN, running_guarded_node
 
 pytestmark = ONE_BROWSER
 
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[EmbeddedProcess]:
-    token, configuration = tmp_path / "token", tmp_path / "manager.yaml"
-    token.write_text("very-secret\n")
-    configuration.write_text(f"api-access: {{token-file: {token}}}\n")
-    node = EmbeddedProcess(tmp_path, options=["--config", str(configuration)])
-    write(node.manifests / "pods.yaml", pod("web"))
-    node.start()
-    yield node
-    node.kill()
+    with running_guarded_node(tmp_path) as node:
+        yield node
 
 
 def test_the_page_asks_for_the_token_and_forgets_it_with_the_tab(browser: Browser, guarded: EmbeddedProcess) -> None:
@@ -31,14 +25,14 @@ def test_the_page_asks_for_the_token_and_forgets_it_with_the_tab(browser: Browse
         expect(page.get_by_role("heading", level=1)).to_have_text("A token is required")
         expect(page.locator("body")).not_to_contain_text("demo/web")
         expect(page.get_by_role("alert")).to_have_count(0)
-        for token in ("wrong", "\u20ac", "vér", "very-secret"):
+        for token in ("wrong", "\u20ac", "vér", TOKEN):
             page.get_by_label("Token").fill(token)
             page.get_by_role("button", name="Use it").click()
-            if token != "very-secret":
+            if token != TOKEN:
                 expect(page.get_by_role("alert")).to_have_text("The token is not valid.")
                 expect(page.get_by_label("Token")).to_have_value("")
         expect(page.locator("tbody")).to_contain_text("demo/web")
-        assert "very-secret" not in page.url
+        assert TOKEN not in page.url
         assert page.evaluate("() => document.cookie + JSON.stringify({...localStorage})") == "{}"
         page.reload()
         expect(page.locator("tbody")).to_contain_text("demo/web")

@@ -121,6 +121,25 @@ def test_the_counters_of_ports_are_those_that_the_datapath_reports(show_still: S
     assert cells(page, "ports") == [["0", "eth0", "", "", "Connected", "3", "7 spoofed, 2 broadcast, 1 too large"]]
 
 
+def test_the_networks_of_a_group_find_its_pods_and_no_others(show_still: Show, still_node: EmbeddedProcess) -> None:
+    (plain,) = still_node.items("pod-networks", "?namespace=demo&name=plain")
+    filters = f"network={plain['networks'][0]}"
+    assert [row[0] for row in cells(show_still(f"pods?{filters}"), "pods")] == ["demo/plain", "demo/web"]
+    page = show_still(f"pods?{filters}&exact=yes")
+    assert [row[0] for row in cells(page, "pods")] == ["demo/plain"]
+    expect(page.locator("main")).to_contain_text("Only pods in k8s-default-pod-network alone.")
+    address = page.evaluate(
+        """async (uuid) => {
+          const { lanes } = await import("/web/lanes.js");
+          const pods = [1, 2].map((name) => ({ namespace: "demo", name, state: "Ready" }));
+          const picture = lanes({ network: () => null }, [{ node: "", networks: [uuid], pods }], { query: new Map() });
+          return picture.children[0].children.find(({ props }) => props.class?.startsWith("column")).props.href;
+        }""",
+        plain["networks"][0],
+    )
+    assert address == f"#/pods?{filters}&exact=yes"
+
+
 def test_a_waiting_pod_has_the_reason_and_what_to_do(show_still: Show) -> None:
     page = show_still("pods/demo/waits")
     expect(page.locator(".facts")).to_contain_text("network attachment definition demo/late not found")

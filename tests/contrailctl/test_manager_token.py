@@ -7,20 +7,13 @@ import pytest
 
 from contrailctl.cli import main
 from tests.support.embedded_process import EmbeddedProcess
-from tests.support.manifests import pod, write
+from tests.support.guarded_node import running_guarded_node
 
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[EmbeddedProcess]:
-    """A node whose manager requires a token."""
-    token, configuration = tmp_path / "token", tmp_path / "manager.yaml"
-    token.write_text("very-secret\n")
-    configuration.write_text(f"api-access: {{token-file: {token}}}\n")
-    node = EmbeddedProcess(tmp_path, options=["--config", str(configuration)])
-    write(node.manifests / "pods.yaml", pod("web"))
-    node.start()
-    yield node
-    node.kill()
+    with running_guarded_node(tmp_path) as node:
+        yield node
 
 
 def test_the_token_of_the_environments_file_is_sent(

@@ -1,4 +1,4 @@
-// The cluster as the watch tells of it: networks, pods with their networks, and nodes.
+// The cluster as the watch sends it: networks, pods with their networks, and nodes.
 //
 // While a state is sent, it is collected beside the one that is shown, which stays until the new one is complete.
 

@@ -53,17 +53,18 @@ function quoted(word) {
 function copyButton(text) {
   return h(
     "button",
-    { type: "button", "aria-label": `Copy: ${text}`, onclick: (event) => copy(event.currentTarget, text) },
-    "Copy",
+    { type: "button", onclick: (event) => copy(event.currentTarget, text) },
+    h("span", { "aria-live": "polite" }, "Copy"),
+    h("span", { class: "unseen" }, ` ${text}`),
   );
 }
 
 async function copy(button, text) {
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
+    button.firstChild.textContent = "Copied";
   } catch {
     getSelection().selectAllChildren(button.previousSibling); // not allowed: the reader copies what is selected
-    button.textContent = "Selected";
+    button.firstChild.textContent = "Selected";
   }
 }

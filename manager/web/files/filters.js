@@ -46,7 +46,14 @@ export function filteredPods(cluster, { query }) {
       (!namespace || pod.namespace === namespace) &&
       (!node || pod.node === node) &&
       (!podState || pod.state === podState) &&
-      (!network || network.split(",").every((uuid) => (pod.networks ?? []).includes(uuid))) &&
+      (!network || isIn(pod.networks ?? [], network.split(","), query.has("exact"))) &&
       words.every((word) => `${pod.namespace}/${pod.name}`.toLowerCase().includes(word)),
+  );
+}
+
+/** Whether a pod with these networks is in all that are wanted; with `isExact` in no other. */
+function isIn(networks, wanted, isExact) {
+  return (
+    wanted.every((uuid) => networks.includes(uuid)) && !(isExact && networks.some((uuid) => !wanted.includes(uuid)))
   );
 }

@@ -117,6 +117,7 @@ function described(group, route) {
   const filters = {
     ...Object.fromEntries(route.query),
     network: group.networks.join(","),
+    exact: "yes", // else those with further networks, too
     ...(group.node ? { node: group.node } : {}),
     rows: "",
   };

@@ -96,7 +96,7 @@ export function facts(entries) {
   );
 }
 
-/** How much of something is used: a bar, and the numbers as text. */
+/** How much of something is used: a bar, and the numbers as text, which say the same. */
 export function usage(used, capacity) {
   if (!capacity) return "";
   return [
@@ -105,7 +105,7 @@ export function usage(used, capacity) {
       max: "1",
       high: "0.8",
       value: String(Math.min(1, used / capacity)),
-      "aria-label": `${used} of ${capacity} used`,
+      "aria-label": "Addresses in use",
     }),
     ` ${used} of ${capacity}`,
   ];

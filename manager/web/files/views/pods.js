@@ -52,16 +52,13 @@ export function podFilters(cluster, route) {
       h(
         "p",
         null,
-        `Only pods in ${network
-          .split(",")
-          .map((uuid) => labelOf(cluster, uuid))
-          .join(" and ")}. `,
-        h("a", { href: withFilters(route, { network: "" }) }, "In any network"),
+        `Only pods in ${labelsOf(cluster, network)}${route.query.has("exact") ? " alone" : ""}. `,
+        h("a", { href: withFilters(route, { network: "", exact: "" }) }, "In any network"),
       ),
   ];
 }
 
-function labelOf(cluster, uuid) {
-  const view = cluster.network(uuid);
-  return view ? networkLabel(view) : uuid;
+function labelsOf(cluster, uuids) {
+  const views = uuids.split(",").map((uuid) => [uuid, cluster.network(uuid)]);
+  return views.map(([uuid, view]) => (view ? networkLabel(view) : uuid)).join(" and ");
 }
