@@ -159,7 +159,7 @@ def test_a_link_that_has_the_index_of_a_deleted_port_is_not_filtered(node: Route
     neighbour = ("ip", "neighbour", "add", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "nud", "permanent")
     node.run(*neighbour, "dev", "uplink")
     assert node.reconcile().changes == 1
-    assert "uplink" not in node.run("nft", "list", "table", "inet", "contrail")
+    assert "uplink" not in node.run("nft", "list", "set", "inet", "contrail", "ports")
     assert "192.0.2.9" in node.run("ip", "neighbour")
     everybody_reaches(node, pair)
 
