@@ -25,6 +25,17 @@ def add_kubeconfig(command: argparse.ArgumentParser) -> None:
     command.add_argument("--context", metavar="NAME", default="", help="context of the kubeconfig")
 
 
+def add_node_command(command: "argparse._ActionsContainer") -> None:
+    """Adds the option for nodes on which kubectl runs nothing: `node_command`, the words of a command, or None."""
+    command.add_argument(
+        "--node-command",
+        type=command_words,
+        metavar="COMMAND",
+        help="runs contrailctl on the node {node}, such as 'ssh root@{node} contrailctl'; default: kubectl exec in its "
+        "contrail-node pod",
+    )
+
+
 def command_words(text: str) -> list[str]:
     """Returns the words of an option that is a command line. Raises ArgumentTypeError."""
     try:

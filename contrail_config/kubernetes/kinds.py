@@ -10,6 +10,7 @@ Docstrings of these classes are published: they become the descriptions in the C
 
 import dataclasses
 import hashlib
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -207,6 +208,15 @@ class NodeReport(ConfigObject, frozen=True):
     not_ready: tuple[str, ...] = ()
     missing_modules: tuple[str, ...] = ()
     repairs: dict[str, int] = msgspec.field(default_factory=dict)
+
+    @property
+    def time(self) -> datetime | None:
+        """When it was written, with a time zone; None if `reported_at` is no time."""
+        try:
+            time = datetime.fromisoformat(self.reported_at)
+        except ValueError:
+            return None
+        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 class ContrailNodeObject(ConfigObject, frozen=True):

@@ -3,7 +3,7 @@
 import argparse
 
 from contrailctl.check.live.arguments import add_live, add_pod_programs
-from contrailctl.kubeconfig import DEFAULT_NAMESPACE, add_kubeconfig, command_words
+from contrailctl.kubeconfig import DEFAULT_NAMESPACE, add_kubeconfig, add_node_command
 
 
 def add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
@@ -29,13 +29,7 @@ def _add_connectivity(
     add_kubeconfig(connectivity)
     connectivity.add_argument("--node", dest="nodes", metavar="NAME", action="append", help="only these nodes")
     where = connectivity.add_mutually_exclusive_group()
-    where.add_argument(
-        "--node-command",
-        type=command_words,
-        metavar="COMMAND",
-        help="runs contrailctl on the node {node}, such as 'ssh root@{node} contrailctl'; default: kubectl exec in its "
-        "contrail-node pod",
-    )
+    add_node_command(where)
     where.add_argument("--store-only", action="store_true", help="do not check the kernels of nodes")
     connectivity.add_argument(
         "-n", "--namespace", default=DEFAULT_NAMESPACE, help=f"of contrail-node pods; default: {DEFAULT_NAMESPACE}"

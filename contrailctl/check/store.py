@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from contrail_config.kubernetes.expected_slices import StoredObjects, expected_slices
 from contrail_config.objects import NetworkSlice, VirtualMachineInterface, VirtualNetwork
@@ -47,7 +47,7 @@ def _report_findings(stored: StoredObjects, now: datetime) -> Iterator[Finding]:
     for node, report in sorted(stored.reports.items()):
         for refusal in report.status.refused:
             yield Finding(node, ":".join(refusal.network), Fault.REFUSED, refusal.message, advice=_REFUSED)
-        time = _time(report.status.reported_at)
+        time = report.status.time
         if time is not None and now - time > _OLD:
             what = "agent: no report for more than 15 minutes"
             yield Finding(node, "", Fault.SILENT, what, report.status.reported_at, advice=_NO_REPORT)
@@ -71,15 +71,6 @@ def _mtu_findings(stored: StoredObjects) -> Iterator[Finding]:
             interface = max(too_long, key=lambda each: (each.mtu, each.network))
             what = f"packets of {interface.mtu} bytes, the MTU of pods in {':'.join(interface.network)}"
             yield Finding(node, "", Fault.LOST, what, f"tunnels of the node take {fitting}", advice=_TOO_LONG)
-
-
-def _time(text: str) -> datetime | None:
-    """Returns the time that an agent wrote, None if it is none."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _network_findings(stored: StoredObjects) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 import argparse
 
 from contrailctl.adds import DEFAULT_DAEMON
-from contrailctl.kubeconfig import DEFAULT_NAMESPACE, add_kubeconfig, command_words
+from contrailctl.kubeconfig import DEFAULT_NAMESPACE, add_kubeconfig, add_node_command
 
 DEFAULT_MAX_NODES = 10
 
@@ -36,13 +36,7 @@ def add_trace(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", c
     )
     trace.add_argument("pod", metavar="NAMESPACE/NAME")
     add_kubeconfig(trace)
-    trace.add_argument(
-        "--node-command",
-        type=command_words,
-        metavar="COMMAND",
-        help="runs contrailctl on the node {node}, such as 'ssh root@{node} contrailctl'; default: kubectl exec in its "
-        "contrail-node pod",
-    )
+    add_node_command(trace)
     _add_namespace(trace)
 
 

@@ -1,7 +1,7 @@
 """State of a cluster: who leads, each node's agent, daemon and datapath, pending pods, and what is wrong. Pure."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -113,7 +113,7 @@ def _of_report(name: str, report: NodeReport) -> NodeStatus:
         agent="NotReady" if report.not_ready else READY,
         datapath=report.datapath or "",
         version=report.versions.get("agent", ""),
-        reported=_time(report.reported_at),
+        reported=report.time,
         pending_deletes=report.pending_deletes,
         refused=tuple(each.message for each in report.refused),
         conflicts=report.conflicts,
@@ -136,15 +136,6 @@ def _tag(image: str) -> str:
     """Returns the tag of an image, empty if it has none."""
     name = image.partition("@")[0].rpartition("/")[2]
     return name.rpartition(":")[2] if ":" in name else ""
-
-
-def _time(text: str) -> datetime | None:
-    """Returns the time that an agent wrote, None if it is none."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _problems(objects: ClusterObjects, nodes: list[NodeStatus], now: datetime) -> Iterator[str]:

@@ -1,14 +1,18 @@
 """A reporter with a fake report writer and a clock that tests advance."""
 
 from collections.abc import Callable
+from typing import Any, Protocol
 
 import pytest
 
+from agent_api.datapath.kind import Datapath
+from agent_api.datapath.report import DatapathReport
 from agent_api.node.reporter import NodeReporter
 from contrail_config.errors import StoreError
 from contrail_config.kubernetes.kinds import NodeReport
+from tests.agent_api.conftest import StartAgent
 from tests.support.fake_clock import FakeClock
-from tests.support.served_agent import ServedAgent
+from tests.support.served_agent import ServedAgent, until
 
 VERSIONS = {"agent": "1.2.3"}
 
@@ -49,6 +53,28 @@ def make_reporter(reports: RecordedReports, clock: FakeClock) -> MakeReporter:
         return NodeReporter(served.agent, reports, versions=VERSIONS, clock=clock)
 
     return make
+
+
+class ReportWith(Protocol):
+    """Has the daemon report these fields to the agent, and the agent report its node."""
+
+    async def __call__(self, **fields: Any) -> None: ...
+
+
+@pytest.fixture
+async def report_with(start_agent: StartAgent, make_reporter: MakeReporter) -> ReportWith:
+    """An agent with a Linux datapath, which has reported its node once."""
+    served = await start_agent(datapath=Datapath.LINUX)
+    datapath, reporter = served.agent.datapath, make_reporter(served)
+    assert datapath is not None
+    await until(lambda: served.agent.virtual_machines.synced)
+    await reporter.report()
+
+    async def report(**fields: Any) -> None:
+        datapath.report(DatapathReport("v1", changes=0, repaired=0, seconds=0.1, **fields))
+        await reporter.report()
+
+    return report
 
 
 @pytest.fixture
