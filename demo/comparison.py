@@ -5,7 +5,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from contrail_config.default_routes import default_routes
-from contrail_config.objects import VirtualMachineInterface, interface_name
+from contrail_config.objects import ForwardingMode, VirtualMachineInterface, interface_name
 from demo.kernel_state import EVERYWHERE, KernelRoute, Link
 
 
@@ -59,8 +59,10 @@ def _expected_routes(interfaces: Sequence[VirtualMachineInterface], names: Seque
 
 
 def _gateway_routes(interfaces: Sequence[VirtualMachineInterface], names: Sequence[str]) -> Iterator[KernelRoute]:
-    """Yields the routes of index 0, which the node routes: to its gateway, and by that to its subnet."""
-    for interface, name in zip(interfaces[:1], names, strict=False):
+    """Yields what index 0 and forwarding mode `l3` have: a route to each gateway, and by it one to its subnet."""
+    for index, (interface, name) in enumerate(zip(interfaces, names, strict=True)):
+        if index > 0 and interface.forwarding_mode is not ForwardingMode.L3:
+            continue
         for each in interface.addresses:
             if each.subnet_gateway is not None:
                 subnet = str(ip_network((each.address, each.prefix_length), strict=False))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 
+from cni_contrail.datapath.uplink_rules import NODE_PREFIX
 from contrailctl.agent import AgentApi
 from demo.kernel_state import read_links
 from demo.resources import DemoResources
@@ -10,9 +11,12 @@ from manager.api.types import PodView
 
 
 def leftovers(resources: DemoResources, pods: Sequence[PodView], agent: AgentApi) -> Iterator[str]:
-    """Yields a sentence for each link, file and port left after DEL. Call it before the sandboxes are removed."""
+    """Yields a sentence for each pod link, file and port left after DEL. Call it before the sandboxes are removed."""
     for namespace in resources.namespaces():
         for link in read_links(namespace):
+            # A network has its uplink as long as pods request it, and these are deleted with the manifests only.
+            if link.name.startswith(NODE_PREFIX):
+                continue
             yield f"link {link.name} in namespace {namespace}: not removed"
     for directory in (resources.attachment_records, os.path.join(resources.result_cache, "results")):
         for path in _files(directory):

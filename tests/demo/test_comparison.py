@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from contrail_config.objects import ForwardingMode
 from demo.comparison import differences, result_differences
 from demo.kernel_state import KernelRoute, Link
 from tests.support.api_views import INTERFACES
@@ -61,6 +63,20 @@ def test_missing_and_unexpected_routes_are_reported() -> None:
         "route 10.12.0.0/16 via the link dev web: not found",
         "route 0.0.0.0/0 via 10.32.0.1 dev eth0: unexpected",
     ]
+
+
+def test_a_network_that_routes_between_its_pods_has_routes_by_its_gateways() -> None:
+    index_0, web, eth2 = INTERFACES
+    addresses = tuple(replace(each, subnet_gateway=each.gateway) for each in web.addresses)
+    interfaces = (index_0, replace(web, addresses=addresses, forwarding_mode=ForwardingMode.L3), eth2)
+    by_gateways = [
+        KernelRoute(4, "10.10.0.1/32", None, "web"),
+        KernelRoute(4, "10.10.0.0/24", "10.10.0.1", "web"),
+        KernelRoute(6, "fd00:10::1/128", None, "web"),
+        KernelRoute(6, "fd00:10::/64", "fd00:10::1", "web"),
+    ]
+    assert list(differences(interfaces, LINKS, [*ROUTES, *by_gateways])) == []
+    assert "route 10.10.0.0/24 via 10.10.0.1 dev web: not found" in differences(interfaces, LINKS, ROUTES)
 
 
 class TestAddResult:

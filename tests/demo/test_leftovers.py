@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cni_contrail.datapath.uplink_rules import node_link
 from cni_contrail.runtime.sandbox import make_sandbox
 from contrailctl.agent import AgentApi
 from contrailctl.endpoint import Endpoint
@@ -40,6 +41,14 @@ def test_a_link_is_reported_with_its_namespace(resources: DemoResources) -> None
     assert sorted(leftovers(resources, [], UNUSED_AGENT)) == [
         f"link tapx in namespace {resources.node_namespace}: not removed",
         f"link tapy in namespace {resources.node_namespace}: not removed",
+    ]
+
+
+def test_the_uplink_of_a_network_stays_until_its_pods_are_deleted(resources: DemoResources) -> None:
+    pair = [node_link(7), "type", "veth", "peer", "name", "tapx"]
+    subprocess.run(["ip", "-n", resources.node_namespace, "link", "add", *pair], check=True, timeout=10)
+    assert list(leftovers(resources, [], UNUSED_AGENT)) == [
+        f"link tapx in namespace {resources.node_namespace}: not removed"
     ]
 
 
