@@ -39,12 +39,7 @@ def flat_subnets(ipam: Mapping[str, Any]) -> tuple[Subnet, ...]:
 
 def linked_ranges(links: Sequence[Mapping[str, Any]]) -> Ranges:
     """Returns the allocation pools of subnets in links to IPAMs. Raises ValueError."""
-    return _ranges(
-        subnet
-        for link in links
-        for subnet in (link.get("attr") or {}).get("ipam_subnets") or []
-        if subnet.get("subnet")
-    )
+    return _ranges(_subnets_in(links))
 
 
 def flat_ranges(ipam: Mapping[str, Any]) -> Ranges:
