@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from contrail_config.embedded.store import SqliteStore
+from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
+from tests.support.contrail_callers import Caller, caller_of
 from tests.support.netns import Netns
 
 # Hosts are shared and tests run in parallel, so how long an example takes says nothing.
@@ -58,6 +60,20 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     store = await SqliteStore.open(tmp_path / "store" / "config.db")
     yield store
     await store.close()
+
+
+@pytest.fixture
+async def contrail() -> AsyncIterator[ContrailApi]:
+    """A double of the Contrail API server."""
+    async with serve_contrail_api() as contrail:
+        yield contrail
+
+
+@pytest.fixture
+async def caller(contrail: ContrailApi) -> AsyncIterator[Caller]:
+    """Reads and writes on the Contrail API server as others do, such as the site's provisioning."""
+    async with caller_of(contrail.url) as caller:
+        yield caller
 
 
 @pytest.fixture

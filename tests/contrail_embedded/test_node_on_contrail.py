@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.contrail_api.kinds import KINDS
-from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.contrail_callers import Caller, Made, caller_of
+from tests.support.contrail_api.server import ContrailApi
+from tests.support.contrail_callers import Caller, Made
 from tests.support.datapath_node import DatapathNode, datapath_node
 from tests.support.echo import reaches
 from tests.support.embedded_process import EmbeddedProcess
@@ -22,18 +22,6 @@ from tests.support.upstream_kube_manager import UpstreamKubeManager
 NODE = "edge-1"
 INTERFACE = "virtual-machine-interface"
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "examples"
-
-
-@pytest.fixture
-async def contrail() -> AsyncIterator[ContrailApi]:
-    async with serve_contrail_api() as contrail:
-        yield contrail
-
-
-@pytest.fixture
-async def caller(contrail: ContrailApi) -> AsyncIterator[Caller]:
-    async with caller_of(contrail.url) as caller:
-        yield caller
 
 
 @pytest.fixture

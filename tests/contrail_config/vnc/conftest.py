@@ -5,21 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contrail_config.vnc.client import VncAccess, VncClient, connect
-from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.contrail_callers import Caller, caller_of
+from tests.support.contrail_api.server import ContrailApi
 
 
 @pytest.fixture
-async def double() -> AsyncIterator[ContrailApi]:
-    async with serve_contrail_api() as server:
-        yield server
-
-
-@pytest.fixture
-async def caller(double: ContrailApi) -> AsyncIterator[Caller]:
-    """Sends requests of others to the double."""
-    async with caller_of(double.url) as caller:
-        yield caller
+def double(contrail: ContrailApi) -> ContrailApi:
+    return contrail
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -17,6 +17,8 @@ from manager.configuration import ManagerConfiguration
 from manager.kubernetes import process
 from manager.kubernetes.cluster import join_cluster
 from tests.support.cluster_objects import ClusterObjects
+from tests.support.contrail_callers import Caller
+from tests.support.contrail_sites import Site, create_site
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.recorded_reflector import DEADLINE, eventually
 from tests.support.recorded_source import RecordedSource, record_source
@@ -42,6 +44,18 @@ def objects(server: FakeApiServer) -> ClusterObjects:
 async def client(server: FakeApiServer) -> AsyncIterator[KubeClient]:
     async with connect(ClientConfig(server.url), deadline=5) as client:
         yield client
+
+
+@pytest.fixture
+async def site(caller: Caller, objects: ClusterObjects) -> Site:
+    return await create_site(caller, objects)
+
+
+@pytest.fixture
+def killed_in_the_end() -> Iterator[contextlib.ExitStack]:
+    """Kills processes after the test."""
+    with contextlib.ExitStack() as stack:
+        yield stack
 
 
 @pytest.fixture

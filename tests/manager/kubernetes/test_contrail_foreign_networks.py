@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from manager.parsing.network_reference import NETWORK_KEY
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.cluster_processes import ManagerProcess, plain_kubeconfig
 from tests.support.contrail_api.kinds import KINDS
-from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.contrail_callers import Caller, Made, caller_of, subnet
+from tests.support.contrail_api.server import ContrailApi
+from tests.support.contrail_callers import Caller, Made, subnet
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.upstream_kube_manager import UpstreamKubeManager
 
@@ -21,27 +20,9 @@ OFFICE = "default-domain:office"
 
 
 @pytest.fixture
-async def contrail() -> AsyncIterator[ContrailApi]:
-    async with serve_contrail_api() as contrail:
-        yield contrail
-
-
-@pytest.fixture
-async def caller(contrail: ContrailApi) -> AsyncIterator[Caller]:
-    async with caller_of(contrail.url) as caller:
-        yield caller
-
-
-@pytest.fixture
 async def network(caller: Caller) -> Made:
     office = await caller.create("project", fq_name=OFFICE.split(":"), parent_type="domain")
     return await caller.network(subnet("10.5.0.0/24"), project=office)
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
 
 
 def reference(*fq_name: str) -> str:
@@ -87,15 +68,15 @@ async def test_a_pod_is_in_a_network_that_a_nad_names_and_stays_over_a_restart(
     contrail: ContrailApi,
     network: Made,
     tmp_path: Path,
-    stack: ExitStack,
+    killed_in_the_end: ExitStack,
 ) -> None:
     add_referring_nad(objects, "office", network)
     uid = objects.add_pod("web-0", networks="office")
-    first = await lead(stack, tmp_path / "first", server, contrail.url)
+    first = await lead(killed_in_the_end, tmp_path / "first", server, contrail.url)
     await await_state(first, "Ready")
     assert network.uuid in networks_of(contrail, uid)
     assert await asyncio.to_thread(first.stop) == 0
-    second = await lead(stack, tmp_path / "second", server, contrail.url)
+    second = await lead(killed_in_the_end, tmp_path / "second", server, contrail.url)
     await await_state(second, "Ready")
     events = await asyncio.to_thread(second.items, "events")
     assert [each["message"] for each in events if each["type"] != "Normal"] == []
@@ -107,10 +88,10 @@ async def test_a_pod_has_a_network_of_others_at_index_0(
     contrail: ContrailApi,
     network: Made,
     tmp_path: Path,
-    stack: ExitStack,
+    killed_in_the_end: ExitStack,
 ) -> None:
     uid = objects.add_pod("web-0", annotations={NETWORK_KEY: reference(*network.fq_name)})
-    manager = await lead(stack, tmp_path / "manager", server, contrail.url)
+    manager = await lead(killed_in_the_end, tmp_path / "manager", server, contrail.url)
     await await_state(manager, "Ready")
     assert networks_of(contrail, uid) == {network.uuid}
 
@@ -121,11 +102,11 @@ async def test_a_pod_waits_for_a_network_of_a_project_that_is_not_listed(
     contrail: ContrailApi,
     network: Made,
     tmp_path: Path,
-    stack: ExitStack,
+    killed_in_the_end: ExitStack,
 ) -> None:
     add_referring_nad(objects, "office", network)
     objects.add_pod("web-0", networks="office")
-    manager = await lead(stack, tmp_path / "manager", server, contrail.url, projects=[])
+    manager = await lead(killed_in_the_end, tmp_path / "manager", server, contrail.url, projects=[])
     await await_state(manager, "Waiting")
     (pod,) = manager.items("pods")
     assert pod["reason"] == "NetworkNotFound"
@@ -137,14 +118,14 @@ async def test_pods_get_a_network_that_somebody_makes_after_the_nad_names_it(
     contrail: ContrailApi,
     caller: Caller,
     tmp_path: Path,
-    stack: ExitStack,
+    killed_in_the_end: ExitStack,
 ) -> None:
     name = [*OFFICE.split(":"), "later"]
     office = await caller.create("project", fq_name=OFFICE.split(":"), parent_type="domain")
     ipam = await caller.create("network-ipam", fq_name=[*office.fq_name, "later-ipam"], parent_type="project")
     add_referring_nad(objects, "office", Made("virtual-network", "", name))
     uid = objects.add_pod("web-0", networks="office")
-    manager = await lead(stack, tmp_path / "manager", server, contrail.url)
+    manager = await lead(killed_in_the_end, tmp_path / "manager", server, contrail.url)
     await await_state(manager, "Waiting")
     link = {**ipam.reference, "attr": {"ipam_subnets": [subnet("10.6.0.0/24")]}}
     made = await caller.create("virtual-network", fq_name=name, parent_type="project", network_ipam_refs=[link])
@@ -158,7 +139,7 @@ async def test_a_nad_names_the_network_of_an_isolated_namespace_while_that_is_ta
     contrail: ContrailApi,
     caller: Caller,
     tmp_path: Path,
-    stack: ExitStack,
+    killed_in_the_end: ExitStack,
 ) -> None:
     """The namespace becomes isolated when the NAD has its network already."""
     upstream = UpstreamKubeManager(caller)
@@ -167,7 +148,7 @@ async def test_a_nad_names_the_network_of_an_isolated_namespace_while_that_is_ta
     objects.add_namespace("teal")
     add_referring_nad(objects, "alias", made)
     uid = objects.add_pod("web-0", networks="alias")
-    manager = await lead(stack, tmp_path / "manager", server, contrail.url, **{"take-over": True})
+    manager = await lead(killed_in_the_end, tmp_path / "manager", server, contrail.url, **{"take-over": True})
     await await_state(manager, "Ready")
     assert made.uuid in networks_of(contrail, uid)
     objects.annotate_namespace("teal", **{"opencontrail.org/isolation": "true"})
@@ -182,14 +163,14 @@ async def test_a_nad_names_the_network_of_another_one_while_that_is_taken_over(
     contrail: ContrailApi,
     caller: Caller,
     tmp_path: Path,
-    stack: ExitStack,
+    killed_in_the_end: ExitStack,
 ) -> None:
     """Whichever of both is read first: `alias` comes before `left`."""
     made = await UpstreamKubeManager(caller).nad_network("left", "10.1.1.0/24", "10.1.1.254", namespace="blue")
     objects.add_nad("left", cidr="10.1.1.0/24")
     add_referring_nad(objects, "alias", made)
     uid = objects.add_pod("web-0", networks="alias,left")
-    manager = await lead(stack, tmp_path / "manager", server, contrail.url, **{"take-over": True})
+    manager = await lead(killed_in_the_end, tmp_path / "manager", server, contrail.url, **{"take-over": True})
     await await_state(manager, "Ready")
     assert made.uuid in networks_of(contrail, uid)
     events = await asyncio.to_thread(manager.items, "events")

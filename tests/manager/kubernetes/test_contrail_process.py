@@ -3,7 +3,6 @@
 import asyncio
 import json
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,8 +11,8 @@ import pytest
 
 from tests.support.cluster_objects import NODES, ClusterObjects
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, plain_kubeconfig
-from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.contrail_callers import Caller, Made, caller_of, subnet
+from tests.support.contrail_api.server import ContrailApi
+from tests.support.contrail_callers import Caller, Made, subnet
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.free_port import free_port
 
@@ -22,29 +21,10 @@ NETWORKS = json.dumps([{"name": "left"}, {"name": "right", "interface": "tap1"}]
 
 
 @pytest.fixture
-async def contrail() -> AsyncIterator[ContrailApi]:
-    async with serve_contrail_api() as contrail:
-        yield contrail
-
-
-@pytest.fixture
-async def caller(contrail: ContrailApi) -> AsyncIterator[Caller]:
-    """Reads the Contrail API server as others do."""
-    async with caller_of(contrail.url) as caller:
-        yield caller
-
-
-@pytest.fixture
 async def router(caller: Caller) -> Made:
     """The virtual router of the node, as the site's provisioning makes it."""
     name = ["default-global-system-config", NODE]
     return await caller.create("virtual-router", fq_name=name, parent_type="global-system-config")
-
-
-@pytest.fixture
-def killed_in_the_end() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
 
 
 @pytest.fixture

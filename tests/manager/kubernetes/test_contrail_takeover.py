@@ -1,71 +1,18 @@
 """`contrail-manager` on a Contrail API server to which Contrail's kube-manager wrote: pods run on."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pytest
+from typing import Any
 
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.cluster_processes import ManagerProcess, plain_kubeconfig
 from tests.support.contrail_api.kinds import KINDS
-from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.contrail_callers import Caller, Made, caller_of
+from tests.support.contrail_api.server import ContrailApi
+from tests.support.contrail_callers import Caller, Made
+from tests.support.contrail_sites import NETWORKS, NODE, POD_CIDR, Site
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.upstream_kube_manager import UpstreamKubeManager, UpstreamPod
-
-NODE = "node-1"
-ROUTER = "NODE-1"  # found by the name of the node in another case
-NETWORKS = json.dumps([{"name": "left"}])
-POD_CIDR = "10.32.0.0/24"
-
-
-class Site(NamedTuple):
-    """What Contrail's kube-manager left: networks, and a pod whose uid is that of the cluster's pod."""
-
-    pod_network: Made
-    left: Made
-    router: Made
-    pod: UpstreamPod
-
-
-@pytest.fixture
-async def contrail() -> AsyncIterator[ContrailApi]:
-    async with serve_contrail_api() as contrail:
-        yield contrail
-
-
-@pytest.fixture
-async def caller(contrail: ContrailApi) -> AsyncIterator[Caller]:
-    async with caller_of(contrail.url) as caller:
-        yield caller
-
-
-@pytest.fixture
-async def site(caller: Caller, objects: ClusterObjects) -> Site:
-    objects.add_nad("left", cidr="10.1.1.0/24")
-    uid = objects.add_pod("web-0", networks=NETWORKS, node=NODE)
-    upstream = UpstreamKubeManager(caller)
-    pod_network = await upstream.pod_network(POD_CIDR)
-    left = await upstream.nad_network("left", "10.1.1.0/24", "10.1.1.254", namespace="blue")
-    router = await caller.create(
-        "virtual-router",
-        fq_name=["default-global-system-config", ROUTER],
-        parent_type="global-system-config",
-    )
-    pod = await upstream.pod(
-        "web-0", [("default", pod_network), ("left", left)], router=router, uid=uid, namespace="blue"
-    )
-    return Site(pod_network, left, router, pod)
-
-
-@pytest.fixture
-def killed_in_the_end() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
+from tests.support.upstream_kube_manager import UpstreamKubeManager
 
 
 def make_manager(stack: ExitStack, folder: Path, server: FakeApiServer, url: str, subnet: str) -> ManagerProcess:

@@ -2,31 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, Tenant
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
-from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.contrail_callers import Caller, caller_of
+from tests.support.contrail_api.server import ContrailApi
+from tests.support.contrail_callers import Caller
 
 NODE = "contrail-compute"
 ADDRESS = "192.0.2.77"
-
-
-@pytest.fixture
-async def contrail() -> AsyncIterator[ContrailApi]:
-    async with serve_contrail_api() as contrail:
-        yield contrail
-
-
-@pytest.fixture
-async def caller(contrail: ContrailApi) -> AsyncIterator[Caller]:
-    """Reads and provisions the Contrail API server."""
-    async with caller_of(contrail.url) as caller:
-        yield caller
 
 
 def add_node(cluster: Cluster) -> None:
