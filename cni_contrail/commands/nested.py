@@ -152,7 +152,7 @@ def _locked(node: NodeServices, plans: Sequence[InterfacePlan], timeout: float) 
         yield
 
 
-def _locked_name(node: NodeServices, name: str, timeout: float) -> contextlib.AbstractContextManager[None]:
+def _locked_name(node: NodeServices, name: str, timeout: float) -> contextlib.AbstractContextManager[bool]:
     return locked_directory(f"{node.settings.state_dir}/.vlan-{name}", timeout)
 
 

@@ -37,8 +37,9 @@ class Attachments:
     def lock(self, container: str, timeout: float) -> Iterator[None]:
         """Holds the container's lock; raises `TryAgainError` after `timeout` seconds."""
         directory = self._directory(container)
-        with locked_directory(directory, timeout):
-            remove_partial_files(directory)
+        with locked_directory(directory, timeout) as is_new:
+            if not is_new:  # what is killed before the lock is had, is removed by the next call
+                remove_partial_files(directory)
             yield
 
     def containers(self) -> list[str]:

@@ -75,14 +75,19 @@ def _create(path: str) -> int:
         return os.open(path, flags, 0o600)
 
 
-def create_private_directory(path: str) -> None:
-    """Creates a directory and its parents with mode 0700; existing ones are unchanged. Raises `OSError`."""
+def create_private_directory(path: str) -> bool:
+    """Creates a directory and its parents with mode 0700; existing ones are unchanged. Raises `OSError`.
+
+    Returns whether it created the directory.
+    """
     with contextlib.suppress(FileExistsError):
         try:
             os.mkdir(path, 0o700)
         except FileNotFoundError:
             create_private_directory(os.path.dirname(path))
             os.mkdir(path, 0o700)
+        return True
+    return False
 
 
 def unwritable_reason(directory: str) -> str | None:

@@ -15,15 +15,16 @@ _LONGEST_PAUSE = 0.1
 
 
 @contextlib.contextmanager
-def locked_directory(path: str, timeout: float) -> Iterator[None]:
+def locked_directory(path: str, timeout: float) -> Iterator[bool]:
     """Holds the lock of a directory, which is created if missing, and removed at the end if it is empty.
 
-    Raises `TryAgainError` if another call holds the lock for longer than `timeout` (seconds), `PluginError` with code 5
-    if the directory cannot be created.
+    Yields whether it was created here, though another call may have held its lock since. Raises `TryAgainError` if
+    another call holds the lock for longer than `timeout` (seconds), `PluginError` with code 5 if the directory cannot
+    be created.
     """
-    descriptor = _locked(path, timeout)
+    descriptor, is_new = _locked(path, timeout)
     try:
-        yield
+        yield is_new
     finally:
         with contextlib.suppress(OSError):  # not empty
             os.rmdir(path)
@@ -50,22 +51,21 @@ def locked_file(path: str, timeout: float) -> Iterator[bool]:
     raise TryAgainError(f"{cut(path)}: locked by another call for {timeout:g} s")
 
 
-def _locked(path: str, timeout: float) -> int:
+def _locked(path: str, timeout: float) -> tuple[int, bool]:
     for _ in Deadline(timeout).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
-        descriptor = _try(path)
-        if descriptor is not None:
-            return descriptor
+        is_new = _create(path)
+        descriptor = _open(path, os.O_RDONLY | os.O_DIRECTORY)
+        if descriptor is not None and _lock(descriptor, path):
+            return descriptor, is_new
     raise TryAgainError(f"{cut(path)}: locked by another call for {timeout:g} s")
 
 
-def _try(path: str) -> int | None:
-    """Returns the descriptor that holds the lock; None if another call holds it or has just removed the directory."""
+def _create(path: str) -> bool:
+    """Creates the directory; returns False if it exists."""
     try:
-        create_private_directory(path)
+        return create_private_directory(path)
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot create: {error.strerror}") from error
-    descriptor = _open(path, os.O_RDONLY | os.O_DIRECTORY)
-    return descriptor if descriptor is not None and _lock(descriptor, path) else None
 
 
 def _lock(descriptor: int, path: str) -> bool:

@@ -230,6 +230,14 @@ class TestLock:
             (path / "x").unlink()
         assert not path.exists()
 
+    def test_its_first_holder_knows_that_the_directory_is_new(self, tmp_path: Path) -> None:
+        path = tmp_path / "made" / "c1"
+        with locked_directory(str(path), 1) as is_new:
+            assert is_new
+            (path / "x").touch()
+        with locked_directory(str(path), 1) as is_new:
+            assert not is_new
+
     def test_waiters_for_a_removed_directory_lock_the_new_one_in_turn(self, tmp_path: Path) -> None:
         path = str(tmp_path / "c1")
         inside: list[int] = []
