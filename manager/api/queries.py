@@ -5,7 +5,7 @@ Each answers one page and reads only the virtual machines of its pods: all of 15
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from contrail_config.store import EventLog, Store
 from manager.api.change_publisher import count_interfaces
 from manager.api.network_addresses import NetworkAddresses
 from manager.api.network_slices import SliceFinder, slice_page
-from manager.api.paging import Key, Page, PageRequest, page_token, take_page
+from manager.api.paging import MAX_LIMIT, Key, Page, PageRequest, page_token, take_page
 from manager.api.types import (
     AddressView,
     InterfaceView,
@@ -121,6 +121,17 @@ class ManagerQueries:
         found = take_page(self._matching(item_filter), _pod_key, page)
         views = [pod_networks(record, networks_of(record)) for _, record in found.items if record.pod is not None]
         return Page(tuple(views), found.next_page)
+
+    def all_pod_networks(self, item_filter: ItemFilter) -> Iterator[list[PodNetworks]]:
+        """Yields the same for all pods, in parts: in time proportional to their number, which pages do not take.
+
+        A pod that comes after the first part may be missing; one that goes before its part is.
+        """
+        keys = sorted(key for key, _ in self._matching(item_filter))
+        for start in range(0, len(keys), MAX_LIMIT):
+            found = (self._records.get(key) for key in keys[start : start + MAX_LIMIT])
+            records = (record for record in found if record is not None and record.pod is not None)
+            yield [pod_networks(record, networks_of(record)) for record in records]
 
     async def addresses(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[AddressView]:
         """Returns the addresses that are not free, by network, family and number; networks are filtered as such."""

@@ -14,7 +14,7 @@ CLOSED, says why the manager ends a stream; a stream without it was broken.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,7 +23,7 @@ from aiohttp import web
 from contrail_config.errors import StoreError
 from manager.api.change_log import ChangeLog, LogClosedError, LogEntry, TooManyWatchesError
 from manager.api.change_publisher import encoded
-from manager.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest, read_token
+from manager.api.paging import Page, PageRequest, read_token
 from manager.api.queries import ItemFilter, ManagerQueries
 from manager.api.types import WatchedKind, WatchMessage, WatchMessageType
 
@@ -37,7 +37,6 @@ MAX_READS = 4
 """Pages of the initial state that are read at the same time, for all watches."""
 
 _APPLIED = WatchMessageType.APPLIED
-_PAGE_LIMITS = {WatchedKind.POD_NETWORKS: MAX_LIMIT}  # small items, for which finding a page takes most of the time
 _ITEMS_PER_WRITE = 50  # of the state: what is buffered for a client stays small
 _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
 _RETRY = b"retry: 1000\n\n"  # milliseconds until a browser connects again
@@ -81,9 +80,9 @@ class Watches:
             WatchedKind.NETWORKS: queries.networks,
             WatchedKind.PODS: queries.pods,
             WatchedKind.EVENTS: queries.events,
-            WatchedKind.POD_NETWORKS: queries.pod_networks,
             WatchedKind.NODES: queries.nodes,
         }
+        self._all_pod_networks = queries.all_pod_networks
         self._reads = asyncio.Semaphore(MAX_READS)
 
     async def serve(self, request: web.Request, watch: WatchRequest) -> web.StreamResponse:
@@ -98,15 +97,18 @@ class Watches:
         except (TooManyWatchesError, LogClosedError) as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
 
-    async def pages(self, kind: WatchedKind, item_filter: ItemFilter) -> AsyncIterator[Page[Any]]:
-        """Yields the pages of a list. Raises StoreError."""
+    async def items(self, kind: WatchedKind, item_filter: ItemFilter) -> AsyncIterator[Sequence[Any]]:
+        """Yields the items of a list, in parts. Raises StoreError."""
+        if kind is WatchedKind.POD_NETWORKS:  # nothing is read for them, and all are sent at once
+            for part in self._all_pod_networks(item_filter):
+                yield part
+                await asyncio.sleep(0)
+            return
         after = None
         while True:
             async with self._reads:  # not while the page is sent, which takes as long as the client likes
-                page = await self._queries[kind](
-                    item_filter, PageRequest(limit=_PAGE_LIMITS.get(kind, DEFAULT_LIMIT), after=after)
-                )
-            yield page
+                page = await self._queries[kind](item_filter, PageRequest(after=after))
+            yield page.items
             if page.next_page is None:
                 return
             after = read_token(page.next_page)
@@ -140,10 +142,10 @@ class _Stream:
         await self._write(_event(WatchMessage(WatchMessageType.RESET)))
         try:
             for kind in self._watch.kinds:
-                async for page in self._watches.pages(kind, self._watch.item_filter):
-                    for start in range(0, len(page.items), _ITEMS_PER_WRITE):
+                async for part in self._watches.items(kind, self._watch.item_filter):
+                    for start in range(0, len(part), _ITEMS_PER_WRITE):
                         self._check()
-                        items = page.items[start : start + _ITEMS_PER_WRITE]
+                        items = part[start : start + _ITEMS_PER_WRITE]
                         await self._write(b"".join(_encoded_event(encoded(_APPLIED, kind, item)) for item in items))
         except StoreError as error:
             raise _EndOfStreamError(f"the store is not available: {error}") from error

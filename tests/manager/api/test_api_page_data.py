@@ -179,3 +179,18 @@ async def test_the_watch_of_everything_has_no_kind_twice(address: tuple[str, int
     """Networks of pods are in the pods too: they are sent to those who ask for them."""
     async with watching(address) as client:
         assert {each["kind"] for each in await client.state()} == {"networks", "pods", "events"}
+
+
+async def test_the_state_of_a_watch_has_all_pods_but_those_that_go_before_their_part(
+    running: RunningManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manager.api.queries.MAX_LIMIT", 2)
+    pods = [make_pod(name) for name in ("d", "b", "a", "c", "e")]
+    await running.send_list(*pods)
+    parts = running.manager.queries.all_pod_networks(ItemFilter(namespace="blue"))
+    assert [each.name for each in next(parts)] == ["a", "b"]
+    await running.remove(pods[3])
+    assert [each.name for each in next(parts)] == ["d"]
+    assert [each.name for each in next(parts)] == ["e"]
+    assert list(parts) == []
+    assert next(running.manager.queries.all_pod_networks(ItemFilter(namespace="blue", name="e")))[0].name == "e"

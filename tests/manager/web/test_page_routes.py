@@ -4,12 +4,13 @@ import re
 
 import pytest
 
-from manager.web.files import PageFile, page_files
+from manager.web.files import SCRIPT, STYLES, PageFile, page_files
 from manager.web.routes import page_routes
 from tests.manager.web.conftest import Serve
 
 FILES = page_files()
 SCRIPTS = [file for file in FILES if file.name.endswith(".js")]
+MODULES = [file for file in SCRIPTS if file.name != SCRIPT]
 IMPORT = re.compile(r'^(?:import|export) [^;]*?from "(\.{1,2}/[\w./]+)";$|^import "(\.[\w./]+)";$', re.MULTILINE)
 
 
@@ -94,7 +95,7 @@ def test_a_script_makes_no_markup_of_text(file: object) -> None:
 
 
 def test_every_module_is_imported_by_the_page_and_every_import_exists() -> None:
-    by_name = {file.name: file.content.decode() for file in SCRIPTS}
+    by_name = {file.name: file.content.decode() for file in MODULES}
     found, remaining = {"app.js"}, ["app.js"]
     while remaining:
         name = remaining.pop()
@@ -107,10 +108,16 @@ def test_every_module_is_imported_by_the_page_and_every_import_exists() -> None:
     assert found == set(by_name)
 
 
-def test_every_module_is_requested_with_the_page_and_not_one_after_the_other() -> None:
-    (index,) = [file.content.decode() for file in FILES if file.name == "index.html"]
-    preloaded = re.findall(r'<link rel="modulepreload" href="web/([^"]+)">', index)
-    assert sorted([*preloaded, "app.js"]) == sorted(file.name for file in SCRIPTS)
+def test_a_browser_requests_one_script_and_one_style_sheet_that_have_everything() -> None:
+    content = {file.name: file.content.decode() for file in FILES if file.name.endswith((".html", ".js", ".css"))}
+    links = re.findall(r'(?:src|href)="web/([^"]+\.(?:js|css))"', content["index.html"])
+    assert sorted(links) == [STYLES, SCRIPT]
+    assert sorted(re.findall(r"^const \$\w+ = \(\(\) => { // (.+)$", content[SCRIPT], re.MULTILINE)) == sorted(
+        file.name for file in MODULES
+    )
+    sheets = [text for name, text in content.items() if name.endswith(".css") and name != STYLES]
+    assert all(text in content[STYLES] for text in sheets)
+    assert len(content[STYLES]) < sum(map(len, sheets)) + 10
 
 
 def resolved(name: str, target: str) -> str:
