@@ -4,22 +4,15 @@ It holds what the server shows and what this process wrote, and tells watchers e
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Generic, NamedTuple, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Generic, TypeVar
 
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from contrail_config.store import Change, ChangeType, WatchStart
 from contrail_config.vnc.own_writes import OwnWrites
-from contrail_config.vnc.watcher import Watcher
+from contrail_config.vnc.subscriptions import Subscriptions
 
 T = TypeVar("T", VirtualMachine, VirtualNetwork)
-
-
-class _Subscription(NamedTuple, Generic[T]):
-    """A watcher, and which objects it sees."""
-
-    watcher: Watcher[T]
-    sees: Callable[[T], bool]
 
 
 class CachedObjects(Generic[T]):
@@ -29,7 +22,7 @@ class CachedObjects(Generic[T]):
         self._objects: dict[str, T] = {}
         self._by_name: dict[str, dict[str, T]] = {}
         self._own_writes: OwnWrites[T] = OwnWrites()
-        self._subscriptions: list[_Subscription[T]] = []
+        self._subscriptions: Subscriptions[T, Callable[[T], bool]] = Subscriptions()
         self._callbacks: list[Callable[[T | None, T | None], None]] = []
 
     def on_change(self, callback: Callable[[T | None, T | None], None]) -> None:
@@ -69,25 +62,23 @@ class CachedObjects(Generic[T]):
         """Notes that a list is requested: it will show all writes so far."""
         self._own_writes.forget()
 
-    @asynccontextmanager
-    async def watch(self, *, start: WatchStart, sees: Callable[[T], bool]) -> AsyncIterator[AsyncIterator[Change[T]]]:
+    def watch(
+        self, *, start: WatchStart, sees: Callable[[T], bool]
+    ) -> AbstractAsyncContextManager[AsyncIterator[Change[T]]]:
         """Yields the changes of the objects that `sees` selects, until the context is left."""
-        initial: list[Change[T]] = []
-        if start is WatchStart.LIST:
-            initial = [Change(ChangeType.ADDED, item) for item in self if sees(item)]
-            initial.append(Change(ChangeType.SYNCED, None))
-        subscription = _Subscription(Watcher(initial), sees)
-        self._subscriptions.append(subscription)
-        try:
-            yield subscription.watcher
-        finally:
-            subscription.watcher.abort()
-            self._subscriptions = [each for each in self._subscriptions if each is not subscription]
+
+        def initial() -> list[Change[T]]:
+            changes: list[Change[T]] = []
+            if start is WatchStart.LIST:
+                changes = [Change(ChangeType.ADDED, item) for item in self if sees(item)]
+                changes.append(Change(ChangeType.SYNCED, None))
+            return changes
+
+        return self._subscriptions.subscribed(initial, sees)
 
     def end(self) -> None:
         """Ends all watches after the changes so far."""
-        for subscription in self._subscriptions:
-            subscription.watcher.end()
+        self._subscriptions.end()
 
     def _apply(self, uuid: str, current: T | None) -> None:
         before = self.get(uuid)
@@ -103,15 +94,6 @@ class CachedObjects(Generic[T]):
             for callback in self._callbacks:
                 callback(before, current)
             for subscription in self._subscriptions:
-                _report(subscription, before, current)
-
-
-def _report(subscription: _Subscription[T], before: T | None, after: T | None) -> None:
-    seen = before if before is not None and subscription.sees(before) else None
-    now = after if after is not None and subscription.sees(after) else None
-    if seen == now:
-        return
-    if now is None:
-        subscription.watcher.push(Change(ChangeType.DELETED, seen))
-    else:
-        subscription.watcher.push(Change(ChangeType.ADDED if seen is None else ChangeType.MODIFIED, now))
+                sees = subscription.selection
+                seen = before if before is not None and sees(before) else None
+                subscription.report(seen, current if current is not None and sees(current) else None)
