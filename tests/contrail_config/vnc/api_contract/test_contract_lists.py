@@ -162,6 +162,14 @@ async def test_a_bulk_list_takes_its_pages_too(api: Caller) -> None:
     assert page["marker"] is not None
 
 
+async def test_a_bulk_list_takes_its_filter_too(api: Caller) -> None:
+    """By the display name, which is the last element of the name unless it is set."""
+    machine, _ = await machines(api, 2)
+    body = {"type": "virtual-machine", "filters": f'display_name=="{machine.fq_name[-1]}"'}
+    items = (await api.post("/list-bulk-collection", body)).json["virtual-machines"]
+    assert [item["uuid"] for item in items] == [machine.uuid]
+
+
 async def test_arrays_in_a_bulk_list_are_an_internal_error(api: Caller) -> None:
     machine = await api.virtual_machine()
     body = {"type": "virtual-machine", "obj_uuids": [machine.uuid]}

@@ -3,6 +3,8 @@
 import asyncio
 import uuid
 
+import pytest
+
 from tests.support.contrail_api.server import ContrailApi
 from tests.support.contrail_callers import Caller, Made, annotations, statuses, subnet, unique
 
@@ -105,6 +107,58 @@ async def test_a_machine_deleted_beside_its_new_interface_leaves_a_reference_to_
     (reference,) = (await racing.read(interface))["virtual_machine_refs"]
     assert (reference["to"], reference["uuid"]) == (["ERROR"], machine.uuid)
     assert (await racing.delete(interface)).status == 200
+
+
+async def test_an_interface_deleted_beside_its_new_address_leaves_a_reference_to_nothing(
+    racing: Caller, double: ContrailApi
+) -> None:
+    network = await racing.network(subnet("10.8.0.0/24"))
+    interface = await racing.interface(network)
+    links = [interface.reference]
+    double.pauses.race(2)
+    address, deleted = await asyncio.gather(
+        racing.address(network, virtual_machine_interface_refs=links), racing.delete(interface)
+    )
+    assert deleted.status == 200
+    (reference,) = (await racing.read(address))["virtual_machine_interface_refs"]
+    assert (reference["to"], reference["uuid"]) == (["ERROR"], interface.uuid)
+    assert (await racing.delete(address)).status == 200
+
+
+async def test_deletes_of_one_object_at_once_all_succeed(racing: Caller, double: ContrailApi) -> None:
+    machine = await racing.virtual_machine()
+    double.pauses.race(20)
+    assert await statuses(*(racing.delete(machine) for _ in range(20))) == [200] * 20
+
+
+@pytest.mark.parametrize("own_uuid", [False, True])
+async def test_a_name_that_is_deleted_and_created_at_once_belongs_to_one_object_or_to_none(
+    racing: Caller, double: ContrailApi, *, own_uuid: bool
+) -> None:
+    machine = await racing.virtual_machine()
+    more = {"uuid": machine.uuid} if own_uuid else {}
+    deleted, created = await asyncio.gather(
+        racing.delete(machine), racing.try_create("virtual-machine", fq_name=machine.fq_name, **more)
+    )
+    assert (deleted.status, created.status) in {(200, 200), (200, 409)}
+    uuids = double.database.named("virtual-machine", tuple(machine.fq_name))
+    assert uuids == ([created.json["virtual-machine"]["uuid"]] if created.status == 200 else [])
+
+
+async def test_annotations_set_at_once_are_all_kept(racing: Caller, double: ContrailApi) -> None:
+    machine = await racing.virtual_machine()
+    keys = [f"key-{number:02}" for number in range(32)]
+    bodies = [
+        {
+            "uuid": machine.uuid,
+            "updates": [{"field": "annotations", "operation": "set", "value": {"key": key, "value": "x"}}],
+        }
+        for key in keys
+    ]
+    double.pauses.race(32)
+    assert await statuses(*(racing.post("/prop-collection-update", body) for body in bodies)) == [200] * 32
+    pairs = (await racing.read(machine))["annotations"]["key_value_pair"]
+    assert [pair["key"] for pair in pairs] == keys
 
 
 async def test_a_network_deleted_beside_its_new_address_leaves_one_that_cannot_be_deleted(
