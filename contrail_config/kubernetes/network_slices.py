@@ -6,7 +6,7 @@ sandbox has interfaces. Nothing here delays or fails the operations of the store
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final
 
 from contrail_config.errors import StoreError
@@ -106,13 +106,13 @@ class NetworkSlices:
         """Calls back with each network that has interfaces on more nodes than this, whenever it gets one."""
         self._spread = nodes, callback
 
-    def nodes_of(self, network_uuid: str) -> set[str]:
-        """Returns the nodes that have a slice of the network, or should have one. Raises StoreUnavailableError."""
-        return self.writer.nodes_of(network_uuid) if self._enabled else set()
+    def keys(self, network_uuids: Collection[str]) -> set[SliceKey]:
+        """Returns those of the slices of these networks that exist, or should. Raises StoreUnavailableError."""
+        return self.writer.keys(network_uuids) if self._enabled else set()
 
-    def compared(self, network_uuid: str, node: str) -> ComparedSlice | None:
-        """Returns the slice of a node, None if there is none, and there should be none."""
-        return self.writer.compared(network_uuid, node)
+    def compared(self, key: SliceKey) -> ComparedSlice | None:
+        """Returns the slice, None if there is none, and there should be none."""
+        return self.writer.compared(key)
 
     def on_node(self, callback: OnNode) -> None:
         """Calls back with each node that appears or is deleted."""

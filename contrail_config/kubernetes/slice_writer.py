@@ -13,7 +13,7 @@ derives all slices.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -94,22 +94,22 @@ class SliceWriter:
             for key in keys:
                 self.queue.add(_object_key(key))
 
-    def nodes_of(self, network_uuid: str) -> set[str]:
-        """Returns the nodes that have a slice of the network, or should have one.
+    def keys(self, network_uuids: Collection[str]) -> set[SliceKey]:
+        """Returns those of the slices of these networks that exist, or should.
 
         Raises StoreUnavailableError before all slices are listed.
         """
         if not self._is_ready:
             raise StoreUnavailableError(self.problem or "network slices: not listed yet")
-        bucket = network_bucket(network_uuid)
-        stored = (name for namespace, name in self._stored.keys() if namespace == bucket)  # noqa: SIM118 - no dict
-        labels = (name[_UUID_LENGTH + 1 :] for name in stored if name.startswith(f"{network_uuid}."))
-        wanted = {key.node for key in self._table.of_network(network_uuid)}
-        return wanted.union(self._table.node_of_label(label) or label for label in labels)
+        keys = {key for key in self._table.keys() if key.network_uuid in network_uuids}  # noqa: SIM118 - no dict
+        for namespace, name in self._stored.keys():  # noqa: SIM118 - no dict
+            uuid, label = name[:_UUID_LENGTH], name[_UUID_LENGTH + 1 :]
+            if uuid in network_uuids and namespace == network_bucket(uuid):
+                keys.add(SliceKey(uuid, self._table.node_of_label(label) or label))
+        return keys
 
-    def compared(self, network_uuid: str, node: str) -> ComparedSlice | None:
-        """Returns the slice of a node, None if there is none, and there should be none."""
-        key = SliceKey(network_uuid, node)
+    def compared(self, key: SliceKey) -> ComparedSlice | None:
+        """Returns the slice, None if there is none, and there should be none."""
         wanted, stored = self._table.slice(key), self._stored.get(_object_key(key))
         if wanted is None:
             return None if stored is None else ComparedSlice(None, SliceState.SUPERFLUOUS)

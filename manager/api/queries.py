@@ -157,7 +157,7 @@ class ManagerQueries:
     ) -> Page[SliceView]:
         """Returns what nodes tell each other of networks, by network and node; networks are filtered as such."""
         networks = [network for network in await self._store.networks() if _matches(item_filter, network)]
-        return slice_page(finder, [network.uuid for network in networks], page)
+        return slice_page(finder, {network.uuid for network in networks}, page)
 
     async def _by_virtual_machine(
         self, item_filter: ItemFilter, page: PageRequest, views_of: Callable[[VirtualMachine, Sequence[str]], list[V]]

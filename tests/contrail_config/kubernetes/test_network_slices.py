@@ -387,8 +387,7 @@ async def test_slices_are_compared_with_what_the_server_has(
     second = await start_pod(manager, [blue], "two", node=B)
 
     def states() -> dict[str, SliceState]:
-        nodes = manager.slices.nodes_of(blue.uuid)
-        compared = {node: manager.slices.compared(blue.uuid, node) for node in nodes}
+        compared = {key.node: manager.slices.compared(key) for key in manager.slices.keys({blue.uuid, "other"})}
         return {node: each.state for node, each in compared.items() if each is not None}
 
     await eventually(lambda: states() == {A: SliceState.CURRENT, B: SliceState.CURRENT})
@@ -408,5 +407,5 @@ async def test_slices_are_compared_with_what_the_server_has(
 async def test_nothing_is_known_of_slices_before_they_are_listed(client: KubeClient, blue: VirtualNetwork) -> None:
     store = KubernetesStore(client, slices=True)
     with pytest.raises(StoreUnavailableError, match="not listed yet"):
-        store.slices.nodes_of(blue.uuid)
-    assert KubernetesStore(client).slices.nodes_of(blue.uuid) == set()
+        store.slices.keys({blue.uuid})
+    assert KubernetesStore(client).slices.keys({blue.uuid}) == set()
