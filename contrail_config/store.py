@@ -61,6 +61,13 @@ class StoredAddress(NamedTuple):
     held_until: float | None = None
 
 
+class AddressPage(NamedTuple):
+    """Addresses, and after which one the page that follows begins; None if this is the last."""
+
+    addresses: list[StoredAddress]
+    following: str | None
+
+
 class ChangeType(StrEnum):
     """Types of Kubernetes watch events, and SYNCED, which has no object and ends the initial list of a watch."""
 
@@ -153,8 +160,11 @@ class Store(Protocol):
     async def held_owners(self) -> dict[str, HeldAddress]:
         """By interface uuid, for interfaces that have no address but still a held one, if its node is known."""
 
-    async def addresses(self, network_uuid: str) -> list[StoredAddress]:
-        """All allocated and held addresses of a network, whether or not it exists, in any order."""
+    async def address_page(self, network_uuid: str, *, limit: int, after: str | None = None) -> AddressPage:
+        """At most `limit` allocated and held addresses of a network, whether or not it exists, after one of them.
+
+        In an order of the engine's choice, which does not change: an address that stays is in exactly one page.
+        """
 
     async def recover_addresses(self, virtual_machines: Iterable[VirtualMachine]) -> list[str]:
         """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.

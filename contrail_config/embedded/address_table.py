@@ -17,7 +17,7 @@ from contrail_config.embedded.rows import json_list
 from contrail_config.embedded.virtual_network_table import VirtualNetworkTable
 from contrail_config.errors import AddressUnavailableError, ExhaustedError
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, StoredAddress
+from contrail_config.store import DEFAULT_HOLD, AddressPage, AddressRequest, StoredAddress
 
 _SELECT_ALLOCATED = """
     SELECT owner, network, family, address FROM addresses
@@ -47,8 +47,10 @@ _SELECT_HELD = """
     WHERE held_until > ? AND owner NOT IN (SELECT owner FROM addresses WHERE held_until IS NULL)
 """
 
-_SELECT_OF_NETWORK = """
-    SELECT address, owner, held_until FROM addresses WHERE network = ? AND (held_until IS NULL OR held_until > ?)
+# The order is that of the index of the UNIQUE constraint.
+_SELECT_PAGE = """
+    SELECT address, owner, held_until FROM addresses
+    WHERE network = ? AND address > ? AND (held_until IS NULL OR held_until > ?) ORDER BY address LIMIT ?
 """
 
 _ANY_ALLOCATED = "SELECT 1 FROM addresses WHERE network = ? AND held_until IS NULL LIMIT 1"
@@ -135,10 +137,13 @@ class AddressTable:
         """Returns network uuid by interface uuid, for interfaces that have no address but still a held one."""
         return dict(self._db.execute(_SELECT_HELD, (self._clock(),)).fetchall())
 
-    def of_network(self, network_uuid: str) -> list[StoredAddress]:
-        """Returns the allocated and held addresses of a network."""
-        found = self._db.execute(_SELECT_OF_NETWORK, (network_uuid, self._clock()))
-        return [StoredAddress(*row) for row in found]
+    def page(self, network_uuid: str, *, limit: int, after: str) -> AddressPage:
+        """Returns the allocated and held addresses of a network that follow a text, in the order of their texts."""
+        found = self._db.execute(_SELECT_PAGE, (network_uuid, after, self._clock(), limit + 1))
+        addresses = [StoredAddress(*row) for row in found]
+        if len(addresses) <= limit:
+            return AddressPage(addresses, None)
+        return AddressPage(addresses[:limit], addresses[limit - 1].address)
 
     def expire_holds(self) -> None:
         """Frees the addresses whose hold has expired."""

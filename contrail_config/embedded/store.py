@@ -25,11 +25,11 @@ from contrail_config.errors import StoreFullError
 from contrail_config.objects import Event, InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
 from contrail_config.store import (
     DEFAULT_HOLD,
+    AddressPage,
     AddressRequest,
     Change,
     EventPage,
     HeldAddress,
-    StoredAddress,
     T_co,
     WatchStart,
 )
@@ -136,9 +136,9 @@ class SqliteStore:
         found = await self._read(self._engine.addresses.held_owners)
         return {owner: HeldAddress(network_uuid, None) for owner, network_uuid in found.items()}
 
-    async def addresses(self, network_uuid: str) -> list[StoredAddress]:
-        """All allocated and held addresses of a network."""
-        return await self._read(self._engine.addresses.of_network, network_uuid)
+    async def address_page(self, network_uuid: str, *, limit: int, after: str | None = None) -> AddressPage:
+        """Allocated and held addresses of a network, by their text, which an index orders."""
+        return await self._read(self._engine.addresses.page, network_uuid, limit=limit, after=after or "")
 
     async def recover_addresses(self, virtual_machines: Iterable[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
         """None is lost: a virtual machine and the record of its addresses are rows of one file, in one transaction."""

@@ -1,5 +1,6 @@
 """Operations on addresses, applied to a change set of the allocation cache: allocate, release, shorten holds, list."""
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
@@ -13,7 +14,7 @@ from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, PoolKey
 from contrail_config.kubernetes.change_set import ChangeSet
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressRequest, HeldAddress, StoredAddress
+from contrail_config.store import DEFAULT_HOLD, AddressPage, AddressRequest, HeldAddress
 
 FindNetwork = Callable[[str], VirtualNetwork]
 """Returns the network of a uuid. Raises NotFoundError."""
@@ -107,13 +108,19 @@ class ListHeldOwners(msgspec.Struct, frozen=True):
 
 
 class ListAddresses(msgspec.Struct, frozen=True):
-    """Lists the allocated and held addresses of a network, after all earlier operations."""
+    """Lists allocated and held addresses of a network after one of them, after all earlier operations."""
 
     network_uuid: str
+    limit: int
+    after: str
 
-    def apply(self, changes: ChangeSet) -> list[StoredAddress]:
+    def apply(self, changes: ChangeSet) -> AddressPage:
         """As `AddressOperation`."""
-        return changes.cache.addresses(self.network_uuid, changes.now)
+        addresses = changes.cache.addresses(self.network_uuid, changes.now, after=self.after)
+        found = list(itertools.islice(addresses, self.limit + 1))
+        if len(found) <= self.limit:
+            return AddressPage(found, None)
+        return AddressPage(found[: self.limit], found[self.limit - 1].address)
 
 
 def node_of_blocks(network: VirtualNetwork, node: str | None) -> str | None:

@@ -27,10 +27,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from contrail_config.addressing.notation import family_of, parse_address
 from contrail_config.kube.resource import Metadata
 from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kubernetes.block_pool import BlockPool
-from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, Block, BlockKey, PoolKey
+from contrail_config.kubernetes.blocks import SIZE, AddressEntry, AddressKey, Block, BlockKey, PoolKey
 from contrail_config.kubernetes.node_owner import is_node_owner, node_owner
 from contrail_config.objects import Subnet, VirtualNetwork
 from contrail_config.store import HeldAddress, StoredAddress
@@ -107,15 +108,21 @@ class AllocationCache:
             if entry.node and entry.hold is not None and entry.hold.until > now and entry.owner not in owners
         }
 
-    def addresses(self, network_uuid: str, now: float) -> list[StoredAddress]:
-        """Returns the allocated and held addresses of a network."""
-        return [
-            StoredAddress(AddressKey(pool, address).text, entry.owner, entry.hold.until if entry.hold else None)
-            for pool in (PoolKey(network_uuid, 4), PoolKey(network_uuid, 6))
-            for block in self._blocks.get(pool, {}).values()
-            for address, entry in block.entries.items()
-            if entry.hold is None or entry.hold.until > now
-        ]
+    def addresses(self, network_uuid: str, now: float, *, after: str = "") -> Iterator[StoredAddress]:
+        """Yields the allocated and held addresses of a network that follow one, by family and number.
+
+        Raises ValueError if `after` is no address.
+        """
+        family = family_of(after) if after else 4
+        number = parse_address(after, family=family) if after else -1
+        for pool in (PoolKey(network_uuid, 4), PoolKey(network_uuid, 6)):
+            last = number if pool.family == family else -1
+            blocks = self._blocks.get(pool, {}) if pool.family >= family else {}
+            for first in sorted(first for first in blocks if first + SIZE > last):
+                for address, entry in sorted(blocks[first].entries.items(), key=lambda each: each[0]):
+                    if address > last and (entry.hold is None or entry.hold.until > now):
+                        until = entry.hold.until if entry.hold else None
+                        yield StoredAddress(AddressKey(pool, address).text, entry.owner, until)
 
     def allocated_in(self, network_uuid: str) -> Iterator[AddressKey]:
         """Yields the addresses of a network that interfaces have."""

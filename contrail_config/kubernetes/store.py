@@ -58,10 +58,10 @@ from contrail_config.kubernetes.watcher import Watcher
 from contrail_config.objects import InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
 from contrail_config.store import (
     DEFAULT_HOLD,
+    AddressPage,
     AddressRequest,
     Change,
     HeldAddress,
-    StoredAddress,
     T_co,
     WatchStart,
 )
@@ -235,11 +235,11 @@ class KubernetesStore:
             await self._sync_addresses()
             return await self._committer.execute(ListHeldOwners())
 
-    async def addresses(self, network_uuid: str) -> list[StoredAddress]:
-        """All allocated and held addresses of a network, as far as this process knows."""
+    async def address_page(self, network_uuid: str, *, limit: int, after: str | None = None) -> AddressPage:
+        """Allocated and held addresses of a network by family and number, as far as this process knows."""
         with self._mapping_errors(f"network {network_uuid}"):
             await self._sync_addresses()
-            return await self._committer.execute(ListAddresses(network_uuid))
+            return await self._committer.execute(ListAddresses(network_uuid, limit, after or ""))
 
     async def recover_addresses(self, virtual_machines: Iterable[VirtualMachine]) -> list[str]:
         """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.

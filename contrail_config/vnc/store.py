@@ -6,6 +6,7 @@ its readers, `allocator` for how addresses stay unique.
 """
 
 import asyncio
+import heapq
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -15,6 +16,7 @@ from contrail_config.errors import ConflictError, NotFoundError, StoreError
 from contrail_config.objects import FqName, InterfaceAddress, VirtualMachine, VirtualNetwork
 from contrail_config.store import (
     DEFAULT_HOLD,
+    AddressPage,
     AddressRequest,
     Change,
     HeldAddress,
@@ -252,14 +254,18 @@ class VncStore:
         held = [record for record in self._holds.held() if record.owner not in allocated]
         return {record.owner: HeldAddress(record.network_uuid, None) for record in held}
 
-    async def addresses(self, network_uuid: str) -> list[StoredAddress]:
-        """All allocated and held addresses of a network."""
-        now = self._clock()
-        return [
+    async def address_page(self, network_uuid: str, *, limit: int, after: str | None = None) -> AddressPage:
+        """Allocated and held addresses of a network, by their text. Takes as long as the network has addresses."""
+        now, last = self._clock(), after or ""
+        following = (
             StoredAddress(record.address, record.owner, record.held_until)
             for record in self._cache.addresses.of_network(network_uuid)
-            if record.held_until is None or record.held_until > now
-        ]
+            if record.address > last and (record.held_until is None or record.held_until > now)
+        )
+        found = heapq.nsmallest(limit + 1, following, key=lambda each: each.address)
+        if len(found) <= limit:
+            return AddressPage(found, None)
+        return AddressPage(found[:limit], found[limit - 1].address)
 
     async def recover_addresses(self, virtual_machines: Iterable[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
         """None is lost: the server keeps each address as an object of its own."""

@@ -1,22 +1,22 @@
-"""Pages of the addresses of networks that are not free.
+"""Pages of the addresses of networks that are not free, each read from the store where the one before ended.
 
-A network may have hundreds of thousands of them, so the event loop gets its turn between parts of the work.
+Which pod has an interface is found among all pods, so the event loop gets its turn between parts of that.
 """
 
 import asyncio
-import heapq
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from contrail_config.addressing.notation import family_of, parse_address
+from contrail_config.errors import StoreError
 from contrail_config.store import Store, StoredAddress
-from manager.api.paging import Key, Page, PageRequest, take_page
+from manager.api.paging import Key, Page, PageRequest, page_token
 from manager.api.types import AddressState, AddressView
 from manager.controller.pod_record import PodRecord
 
 _AT_ONCE = 1000
-"""Addresses or pods between two turns of the event loop."""
+"""Pods between two turns of the event loop."""
 
 _PodName = tuple[str, str]
 
@@ -31,29 +31,28 @@ class NetworkAddresses:
         self._records = records
 
     async def page(self, network_uuids: Iterable[str], request: PageRequest) -> Page[AddressView]:
-        """Returns addresses by network, family and number. Raises StoreError."""
+        """Returns addresses by network, and then as the store orders them. Raises StoreError."""
         views: list[AddressView] = []
-        for uuid in sorted(network_uuids):
-            if request.after is None or uuid >= request.after[0]:
-                views += await self._of_network(uuid, request)
-            if len(views) > request.limit:
+        start, last = _position(request.after)
+        following: Key | None = None
+        for uuid in sorted(each for each in network_uuids if each >= start):
+            if len(views) == request.limit:
+                following = (uuid,)  # from its beginning
                 break
-        return take_page(views, _key_of_view, request)
-
-    async def _of_network(self, uuid: str, request: PageRequest) -> list[AddressView]:
-        """Returns the first addresses of a network that follow, one more than the page has."""
-        first: list[StoredAddress] = []
-        for part in _parts(await self._store.addresses(uuid)):
-            following = [each for each in part if request.after is None or _key(uuid, each.address) > request.after]
-            first = heapq.nsmallest(request.limit + 1, [*first, *following], key=lambda each: _key("", each.address))
-            await asyncio.sleep(0)
-        pods = await self._pods_of({each.owner for each in first}, uuid)
-        return [_view(uuid, each, pods.get(each.owner)) for each in first]
+            found = await self._store.address_page(
+                uuid, limit=request.limit - len(views), after=last if uuid == start else None
+            )
+            pods = await self._pods_of({each.owner for each in found.addresses}, uuid)
+            views += [_view(uuid, each, pods.get(each.owner)) for each in found.addresses]
+            if found.following is not None:
+                following = (uuid, found.following)
+                break
+        return Page(tuple(views), None if following is None else page_token(following))
 
     async def _pods_of(self, interfaces: Collection[str], network_uuid: str) -> dict[str, _PodName]:
         """Returns the pods of these interfaces in the network, as far as they are known."""
         found: dict[str, _PodName] = {}
-        for part in _parts(list(self._records.values())):
+        for part in _parts(list(self._records.values()) if interfaces else []):
             for record in part:
                 if record.pod is not None and record.assignment and network_uuid in record.assignment.networks:
                     name = (record.pod.namespace, record.pod.name)
@@ -62,6 +61,23 @@ class NetworkAddresses:
                 break
             await asyncio.sleep(0)
         return found
+
+
+def _position(after: Key | None) -> tuple[str, str | None]:
+    """Returns the network where a page begins, and the last address before it there. Raises StoreError."""
+    if after is None:
+        return "", None
+    uuid, *rest = after
+    for address in rest:
+        _check(address)
+    return uuid, rest[0] if rest else None
+
+
+def _check(address: str) -> None:
+    try:
+        parse_address(address, family=family_of(address))
+    except ValueError as error:
+        raise StoreError(f"continue: not a token of this list: {error}") from error
 
 
 def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -74,12 +90,3 @@ def _view(network_uuid: str, stored: StoredAddress, pod: _PodName | None) -> Add
     namespace, name = pod or (None, None)
     state = AddressState.USED if stored.held_until is None else AddressState.HELD
     return AddressView(network_uuid, stored.address, state, namespace, name, stored.held_until)
-
-
-def _key_of_view(view: AddressView) -> Key:
-    return _key(view.network_uuid, view.address)
-
-
-def _key(network_uuid: str, address: str) -> Key:
-    family = family_of(address)
-    return (network_uuid, str(family), f"{parse_address(address, family=family):039d}")

@@ -134,7 +134,7 @@ class ManagerQueries:
             yield [pod_networks(record, networks_of(record)) for record in records]
 
     async def addresses(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[AddressView]:
-        """Returns the addresses that are not free, by network, family and number; networks are filtered as such."""
+        """Returns the addresses that are not free, by network, in the store's order; networks are filtered as such."""
         networks = [network for network in await self._store.networks() if _matches(item_filter, network)]
         return await self._addresses.page([network.uuid for network in networks], page)
 

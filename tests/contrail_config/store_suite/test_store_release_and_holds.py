@@ -4,7 +4,7 @@ import pytest
 
 from contrail_config.errors import AddressUnavailableError, ExhaustedError
 from contrail_config.objects import VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, Store
+from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, Store, StoredAddress
 from tests.support.fake_clock import FakeClock
 from tests.support.stores import OpenStore
 from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
@@ -179,6 +179,26 @@ async def test_an_owner_with_a_new_address_is_not_a_held_owner(store: Store) -> 
     assert await store.held_owners() == {}
 
 
+async def all_addresses(store: Store, network_uuid: str) -> list[StoredAddress]:
+    """The addresses of a network, from pages of two."""
+    found: list[StoredAddress] = []
+    page = await store.address_page(network_uuid, limit=2)
+    while page.following is not None:
+        assert len(page.addresses) == 2
+        found += page.addresses
+        page = await store.address_page(network_uuid, limit=2, after=page.following)
+    return found + page.addresses
+
+
+async def test_each_address_of_a_network_is_in_one_page(store: Store) -> None:
+    dual = await store.put_network(make_network("dual", "10.2.0.0/24", "fd00::/64"))
+    given = {await allocate_one(store, dual, new_owner(), family=family) for _ in range(9) for family in (4, 6)}
+    listed = [each.address for each in await all_addresses(store, dual.uuid)]
+    assert (len(listed), set(listed)) == (18, given)
+    assert len((await store.address_page(dual.uuid, limit=18)).addresses) == 18
+    assert (await store.address_page(dual.uuid, limit=18)).following is None
+
+
 async def test_addresses_of_a_network_are_listed_until_their_hold_ends(
     store: Store, clock: FakeClock, open_store: OpenStore
 ) -> None:
@@ -187,18 +207,18 @@ async def test_addresses_of_a_network_are_listed_until_their_hold_ends(
     stays, goes = new_owner(), new_owner()
     given = {await allocate_one(store, dual, owner, family=family) for owner in (stays, goes) for family in (4, 6)}
     await allocate_one(store, other, stays)
-    listed = await store.addresses(dual.uuid)
+    listed = await all_addresses(store, dual.uuid)
     assert sorted((each.owner, each.held_until) for each in listed) == sorted([(stays, None), (goes, None)] * 2)
     assert {each.address for each in listed} == given
     await store.release([goes])
     until = clock() + DEFAULT_HOLD
-    assert {(each.owner, each.held_until) for each in await store.addresses(dual.uuid)} == {
+    assert {(each.owner, each.held_until) for each in await all_addresses(store, dual.uuid)} == {
         (stays, None),
         (goes, until),
     }
-    assert await store.addresses("00000000-0000-4000-8000-000000000000") == []
+    assert await all_addresses(store, "00000000-0000-4000-8000-000000000000") == []
     await store.close()
     reopened = await open_store()
-    assert len(await reopened.addresses(dual.uuid)) == 4
+    assert len(await all_addresses(reopened, dual.uuid)) == 4
     clock.advance(DEFAULT_HOLD)
-    assert {each.owner for each in await reopened.addresses(dual.uuid)} == {stays}
+    assert {each.owner for each in await all_addresses(reopened, dual.uuid)} == {stays}

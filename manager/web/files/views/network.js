@@ -2,6 +2,7 @@
 
 import { list } from "../api.js";
 import { h } from "../dom.js";
+import { familyOf, numberOf } from "../addresses.js";
 import { addressMap } from "../address_map.js";
 import { compare, countBy } from "../cluster.js";
 import { link } from "../route.js";
@@ -83,7 +84,7 @@ function addresses({ remote }, view, namespace, name) {
       table(
         "addresses",
         ["Address", "State", "Pod", "Until"],
-        found.map((each) => [
+        inOrder(found).map((each) => [
           each.address,
           each.state,
           each.pod ? podLink({ namespace: each.namespace, name: each.pod }) : "",
@@ -92,6 +93,12 @@ function addresses({ remote }, view, namespace, name) {
       ),
     ),
   );
+}
+
+function inOrder(found) {
+  const numbered = found.map((each) => [familyOf(each.address), numberOf(each.address), each]);
+  const order = ([oneFamily, one], [otherFamily, other]) => compare(oneFamily, otherFamily) || compare(one, other);
+  return numbered.sort(order).map(([, , each]) => each);
 }
 
 function duration(until) {
