@@ -52,7 +52,9 @@ class Holds:
 
     async def expire(self, networks: Collection[str] | None = None) -> set[str]:
         """Frees the addresses (of these networks) whose hold has ended, and returns the networks that they were in."""
-        now = self._clock()
+        now, next_end = self._clock(), self._cache.addresses.next_hold_end()
+        if next_end is None or next_end > now:
+            return set()  # no address of perhaps many has to be looked at
         records = self._cache.addresses if networks is None else self._of_networks(networks)
         ended = [each for each in records if each.held_until is not None and each.held_until <= now]
         await asyncio.gather(*(self._free_paced(record) for record in ended))

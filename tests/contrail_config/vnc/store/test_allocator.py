@@ -11,7 +11,8 @@ from contrail_config.vnc.store import VncStore
 from tests.support.contrail_api.kinds import KINDS
 from tests.support.contrail_api.server import ContrailApi
 from tests.support.contrail_callers import Caller, Made
-from tests.support.virtual_networks import allocate_one, make_network, request
+from tests.support.fake_clock import FakeClock
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, request
 
 ADDRESSES = ("10.1.0.10", "10.1.0.11", "10.1.0.12")
 
@@ -82,3 +83,17 @@ async def test_an_address_that_others_free_is_found_in_a_network_that_was_exhaus
     assert caught.value.next_free_in == FORGOTTEN_AFTER
     await caller.delete(freed)
     assert await allocate_one(vnc_store, network) == address
+
+
+async def test_an_allocation_does_not_look_at_all_addresses_of_its_network(
+    vnc_store: VncStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = await vnc_store.put_network(make_network())
+    owner = new_owner()
+    await allocate_one(vnc_store, network, owner)
+    await vnc_store.release([owner], hold=60)
+    with monkeypatch.context() as unread:
+        unread.setattr(vnc_store._cache.addresses, "of_network", None)
+        assert await allocate_one(vnc_store, network) == "10.1.0.3"
+    clock.advance(61)
+    assert await allocate_one(vnc_store, network, address="10.1.0.2") == "10.1.0.2"
