@@ -42,6 +42,7 @@ _GONE = (errno.ENODEV, errno.ENOENT, errno.ESRCH, errno.EADDRNOTAVAIL)
 class RoutedOutcome(NamedTuple):
     """Number of changes made in the kernel; links of desired ports that do not exist; by link, what prevents the rest.
 
+    The removal of the table with the last port is no change: an audit, which may be what removes it, repairs nothing.
     `node_problem` concerns all ports. `drops` are counted since the filter was made. `generation` is the newest one of
     the namespace's rules that was read or made.
     """
@@ -76,9 +77,9 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     state = read_routed(kernel, filters, wanted)
     unknown = (state.entries.ports & state.host_ends) - wanted
     if not wanted and not unknown:
-        changes = _remove_table(filters, state)
+        _remove_table(filters, state)
         generation = filters.known_generation(state.filter.generation, commits)
-        return RoutedOutcome(changes, frozenset(), {}, None, state.drops(), generation)
+        return RoutedOutcome(0, frozenset(), {}, None, state.drops(), generation)
     ports, problems = _valid(routed.ports)
     changes = enable_forwarding(ipv6=any(has_ipv6(port) for port in ports), sysctl_dir=sysctl_dir)
     existing = frozenset(state.indexes)
@@ -147,12 +148,10 @@ def _host_ends_with_routes(kernel: RouteSocket) -> frozenset[str]:
     return frozenset(link.name for link in found if link.ifindex in indexes and is_host_end(link))
 
 
-def _remove_table(filters: NftablesSocket, state: RoutedState) -> int:
-    """Removes the table, unless a port has been added to it meanwhile; returns the number of changes."""
-    if state.filter.table is None:
-        return 0
-    filters.commit([delete_table(routed_rules.TABLE)], state.filter.generation)
-    return 1
+def _remove_table(filters: NftablesSocket, state: RoutedState) -> None:
+    """Removes the table, unless a port has been added to it meanwhile."""
+    if state.filter.table is not None:
+        filters.commit([delete_table(routed_rules.TABLE)], state.filter.generation)
 
 
 def _apply_filter(filters: NftablesSocket, state: RoutedState, difference: RoutedPlan, routed: Routed) -> int:

@@ -193,6 +193,14 @@ def test_everything_is_removed_with_the_last_port(node: RoutedNode) -> None:
     assert node.objects() == before
 
 
+def test_the_table_that_goes_with_the_last_port_is_not_counted_as_a_repair(node: RoutedNode) -> None:
+    pod = node.add_pod(2)
+    node.reconcile()
+    node.remove_pod(pod)
+    assert node.reconcile().changes == 0
+    assert "table inet contrail" not in node.run("nft", "list", "tables")
+
+
 def test_a_port_that_is_not_desired_keeps_what_it_has_while_its_link_exists(node: RoutedNode, pair: Pair) -> None:
     for _ in pair:
         node.pods.pop()
