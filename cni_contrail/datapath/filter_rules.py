@@ -54,7 +54,6 @@ SPOOFED = "spoofed"
 MODULES: Mapping[str, str] = {"add a rule to chain from_ports": "nft_meta_bridge"}
 """Kernel module that is missing if the request that begins so fails (`missing_modules`)."""
 
-_MAX_COUNTED_PORTS = 65_535
 _FROM_PORTS, _BETWEEN_PORTS, _FROM_BRIDGE = "from_ports", "between_ports", "from_bridge"
 _PREROUTING, _FORWARD, _OUTPUT = 0, 2, 3  # NF_BR_PRE_ROUTING, NF_BR_FORWARD, NF_BR_LOCAL_OUT
 _PRIORITY = -200  # NF_BR_PRI_FILTER_BRIDGED
@@ -105,7 +104,7 @@ def create_filter() -> list[NetlinkRequest]:
     return [
         nft.new_table(TABLE),
         *(nft.new_set(TABLE, name, key, identifier) for identifier, (name, key) in enumerate(SETS.items(), start=1)),
-        nft.new_counting_set(TABLE, SPOOFED, nft.INTERFACE, len(SETS) + 1, size=_MAX_COUNTED_PORTS),
+        nft.new_counting_set(TABLE, SPOOFED, nft.INTERFACE, len(SETS) + 1),
         *(nft.new_chain(TABLE, chain) for chain in _CHAINS),
         *(nft.new_rule(TABLE, rule.chain, rule.expressions, rule.comment) for rule in _complete()),
     ]

@@ -52,6 +52,7 @@ _DESTINATION_TRANSLATED = 0x20  # IPS_DST_NAT
 _INVERTED = 1  # NFT_LOOKUP_F_INV
 _SET_CONCATENATION = 0x80  # NFT_SET_CONCAT
 _SET_EVALUATED = 0x20  # NFT_SET_EVAL: rules add elements
+_MAX_COUNTED = 1024  # the kernel allocates for all at once: for 65,535 elements it takes 2 MiB
 _ADD_ELEMENT = 0  # NFT_DYNSET_OP_ADD
 _HOST_BYTE_ORDER, _NETWORK_BYTE_ORDER = (b"\0\4" + struct.pack("=I", each) for each in (1, 2))
 """User data of a set with single keys, for `nft list`."""
@@ -182,10 +183,10 @@ def new_set(table: Table, name: str, key: Sequence[KeyField], identifier: int) -
     return _request(table, _NEW_SET, CREATE, *body, _number(10, identifier), what=f"create set {name}")
 
 
-def new_counting_set(table: Table, name: str, key: KeyField, identifier: int, *, size: int) -> NetlinkRequest:
-    """Requests a set of at most `size` elements, to which `count_by` adds."""
+def new_counting_set(table: Table, name: str, key: KeyField, identifier: int) -> NetlinkRequest:
+    """Requests a set of at most 1,024 elements, to which `count_by` adds; what does not fit is not counted."""
     body = (_text(2, name), _number(3, _SET_EVALUATED), _number(4, key.kind), _number(5, padded(key.length)))
-    limit = nested(9, _number(1, size))
+    limit = nested(9, _number(1, _MAX_COUNTED))
     order = attribute(13, _HOST_BYTE_ORDER)
     return _request(table, _NEW_SET, CREATE, *body, limit, order, _number(10, identifier), what=f"create set {name}")
 

@@ -61,7 +61,6 @@ SETS: Mapping[str, tuple[KeyField, ...]] = {
 COUNTED = "spoofed"
 """Set of ports from which packets with a spoofed source were dropped, with their number."""
 
-_MAX_COUNTED_PORTS = 65_535
 SPOOFED = "drop spoofed source"
 """Beginning of the comment of the rule that counts packets with a spoofed source."""
 
@@ -162,7 +161,7 @@ def _by_set(elements: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, list[b
 def _contents(masquerade: Masquerade | None) -> Iterator[NetlinkRequest]:
     for identifier, (name, key) in enumerate(SETS.items(), start=1):
         yield nft.new_set(TABLE, name, key, identifier)
-    yield nft.new_counting_set(TABLE, COUNTED, nft.INTERFACE, len(SETS) + 1, size=_MAX_COUNTED_PORTS)
+    yield nft.new_counting_set(TABLE, COUNTED, nft.INTERFACE, len(SETS) + 1)
     for chain in chains(masquerade):
         yield nft.new_chain(TABLE, chain)
     for rule in rules(masquerade):

@@ -1,5 +1,6 @@
 """Tests of the filter's counters: what it drops is counted by reason, and read when the network is reconciled."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -98,3 +99,9 @@ def test_a_port_without_elements_is_counted(network: VirtualNetwork, pair: tuple
     network.reconcile()
     assert "elements" not in network.run("nft", "list", "set", "bridge", "contrail", "spoofed")
     assert network.reconcile().drops.spoofing == spoofed + 1
+
+
+def test_counting_by_port_takes_little_memory(network: VirtualNetwork) -> None:
+    """The kernel allocates hash buckets for all elements that a set may have, in each network: 2 MiB for 65,535."""
+    (size,) = re.findall(r"size (\d+)", network.run("nft", "list", "set", "bridge", "contrail", "spoofed"))
+    assert int(size) <= 4096
