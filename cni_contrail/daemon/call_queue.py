@@ -42,21 +42,24 @@ class CallQueue:
         self._new: deque[Work] = deque()
         self._returning: deque[threading.Lock] = deque()
 
-    def submit(self, call: Work) -> None:
-        """Queues a call, which must not raise. Raises `TryAgainError` if there are too many."""
+    def submit(self, call: Work, run: Callable[[Work], None] | None = None) -> None:
+        """Queues a call, which must not raise; `run` runs what can begin now, by default in another thread.
+
+        Raises `TryAgainError` if there are too many.
+        """
         with self._lock:
             if self._unfinished >= self._limit:
                 raise TryAgainError(f"too many {self._named}: {self._limit} have not ended")
             self._unfinished += 1
             self._new.append(call)
-        self._begin_calls()
+        self._begin_calls(run or self._run)
 
     def free_slot(self) -> None:
         """Frees the calling thread's slot."""
         _own_slot.queue = None
         with self._lock:
             self._free += 1
-        self._begin_calls()
+        self._begin_calls(self._run)
 
     def take_slot(self) -> None:
         """Waits for a slot for the calling thread."""
@@ -70,9 +73,9 @@ class CallQueue:
         with returned:
             _own_slot.queue = self
 
-    def _begin_calls(self) -> None:
+    def _begin_calls(self, run: Callable[[Work], None]) -> None:
         while call := self._next():
-            self._run(functools.partial(self._work, call))
+            run(functools.partial(self._work, call))
 
     def _work(self, call: Work | None) -> None:
         while call:

@@ -67,11 +67,16 @@ class ConnectionHandler:
             run, "calls with a large configuration", slots=_LARGE_SLOTS, limit=_MAX_LARGE
         )
 
-    def receive(self, connection: ShimConnection, request: ShimRequest) -> None:
-        """Queues a request that was acknowledged; the connection is closed when it has the response. Never waits."""
+    def receive(
+        self, connection: ShimConnection, request: ShimRequest, run: Callable[[Work], None] | None = None
+    ) -> None:
+        """Queues a request that was acknowledged; the connection is closed when it has the response.
+
+        Never waits, unless `run` runs calls in the calling thread.
+        """
         call = self._call(connection, request)
         try:
-            self._queue(request).submit(functools.partial(self._guard, self._serve, call))
+            self._queue(request).submit(functools.partial(self._guard, self._serve, call), run)
         except TryAgainError as error:
             self._queue_error(functools.partial(self._guard, self._refuse, call, error), call.held.close)
 

@@ -14,13 +14,16 @@ from cni_contrail.agent.client import agent_client
 from cni_contrail.commands import add, check, delete, garbage_collect, networks, unrecorded, vrouter_agent  # noqa: F401 - loaded before the first call needs them
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.commands.status import ensure_ready
+from cni_contrail.daemon.acceptor import Acceptor
 from cni_contrail.daemon.call_queue import without_slot
 from cni_contrail.daemon.configuration import DaemonConfiguration
 from cni_contrail.daemon.connection_handler import ConnectionHandler
+from cni_contrail.daemon.connection_source import ConnectionSource
 from cni_contrail.daemon.execution_context import DaemonContext
 from cni_contrail.daemon.listener import bound_socket
 from cni_contrail.daemon.maintenance import Maintenance
 from cni_contrail.daemon.receiver import Receiver
+from cni_contrail.daemon.reception import Reception
 from cni_contrail.daemon.status_server import status_server
 from cni_contrail.daemon.workers import Workers
 from cni_contrail.datapath.kernel_support import missing_module
@@ -33,6 +36,7 @@ from cni_contrail.log import Log
 from cni_contrail.settings import node_settings
 from contrail_service.file_limit import raise_file_limit
 
+_ACCEPTORS = 2  # few: each one that waits for the interpreter delays the others
 _DRAIN_TIMEOUT = 4.0  # seconds for running calls to end after SIGTERM
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
@@ -62,7 +66,7 @@ class Daemon:
                 running.enter_context(
                     status_server(self._configuration.metrics_listen, self._unreadiness, registry, adds, log)
                 )
-            receiver = Receiver(listener, log, receive=self._handler.receive, reject=self._handler.reject)
+            source = ConnectionSource(listener, log)
             Deadline.around_long_waits = without_slot
             gc.freeze()  # modules live as long as the process: collections need not traverse them
             self._maintenance.start()
@@ -72,7 +76,7 @@ class Daemon:
             log.info(f"contrail-cnid is serving at {self._configuration.socket}")
             if self._context.held_namespaces is not None:
                 log.info(_who_pins(self._node().settings.netns_dir))
-            receiver.start()
+            receiver = self._receive(source, log)
             signal.sigwait(_STOP)
             self._handler.adds.close("the node daemon is stopping")
             receiver.stop()
@@ -82,6 +86,17 @@ class Daemon:
             if self._follower is not None:
                 self._follower.stop(_DRAIN_TIMEOUT / 8)
         log.info("contrail-cnid has stopped")
+
+    def _receive(self, source: ConnectionSource, log: Log) -> Receiver:
+        """Starts the threads that receive; the receiver watches last, so it accepts only when no acceptor can."""
+        handler = self._handler
+        source.listen()
+        here = Reception(log, receive=partial(handler.receive, run=self._workers.run_here), reject=handler.reject)
+        for _ in range(_ACCEPTORS):
+            Acceptor(source, log, here).start()
+        receiver = Receiver(source, log, Reception(log, receive=handler.receive, reject=handler.reject))
+        receiver.start()
+        return receiver
 
     def _follow_datapath(self, log: Log) -> None:
         """Follows the desired state of the node's datapath, which only the Unix socket of our agent serves."""

@@ -50,6 +50,15 @@ class Workers:
             else:
                 self._threads += 1
 
+    def run_here(self, work: Work) -> None:
+        """Runs the work in the calling thread."""
+        with self._changed:
+            self._unfinished += 1
+        work()
+        with self._changed:
+            self._unfinished -= 1
+            self._changed.notify_all()
+
     def drain(self, timeout: float) -> bool:
         """Returns whether all work ended within `timeout` seconds."""
         deadline = Deadline(timeout)

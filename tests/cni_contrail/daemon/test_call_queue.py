@@ -154,6 +154,23 @@ def test_too_many_calls_are_refused_until_one_ends(make_queue: MakeQueue, worker
     queue.submit(lambda: None)
 
 
+def test_a_call_runs_in_the_submitting_thread_if_it_can_begin(make_queue: MakeQueue, workers: Workers) -> None:
+    queue, threads = make_queue(slots=1), list[int]()
+    queue.submit(lambda: threads.append(threading.get_ident()), workers.run_here)
+    assert threads == [threading.get_ident()]
+
+
+def test_a_submitting_thread_does_not_wait_for_a_slot(make_queue: MakeQueue, workers: Workers) -> None:
+    queue, first, threads = make_queue(slots=1), Step(), list[int]()
+    queue.submit(first)
+    queue.submit(lambda: threads.append(threading.get_ident()), workers.run_here)
+    assert threads == []
+    first.allowed.set()
+    assert workers.drain(TIMEOUT)
+    assert threads
+    assert threads != [threading.get_ident()]
+
+
 @pytest.mark.usefixtures("long_waits_free_slots")
 def test_a_long_wait_frees_the_slot_and_a_short_one_keeps_it(make_queue: MakeQueue, workers: Workers) -> None:
     queue, ready, order = make_queue(slots=1), os.eventfd(0), list[str]()

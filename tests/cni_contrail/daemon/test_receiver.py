@@ -8,8 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from cni_contrail.daemon.connection_source import ConnectionSource
 from cni_contrail.daemon.protocol import ShimRequest
 from cni_contrail.daemon.receiver import Receiver
+from cni_contrail.daemon.reception import Reception
 from cni_contrail.daemon.shim_connection import ShimConnection
 from cni_contrail.errors import PluginError
 from cni_contrail.log import Log
@@ -29,7 +31,14 @@ class RunningReceiver:
         self._connections: list[ShimConnection] = []
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
-        self.receiver = Receiver(self.listener, Log(), receive=self._collect, reject=self._collect)
+        self.source = ConnectionSource(self.listener, Log())
+        reception = Reception(Log(), receive=self._collect, reject=self._collect)
+        self.receiver = Receiver(self.source, Log(), reception)
+
+    def start(self) -> None:
+        """Starts to listen and to receive."""
+        self.source.listen()
+        self.receiver.start()
 
     def next(self) -> ShimRequest | PluginError:
         """What was handed over next."""
@@ -56,7 +65,7 @@ def many_files() -> None:
 def running() -> Iterator[RunningReceiver]:
     with tempfile.TemporaryDirectory(prefix="ct-") as folder:
         running = RunningReceiver(f"{folder}/cni.sock")
-        running.receiver.start()
+        running.start()
         yield running
         running.close()
 
@@ -152,7 +161,7 @@ def test_connections_that_were_not_accepted_are_closed_at_the_end() -> None:
         running.listener.listen()
         with DaemonClient(running.path) as early:
             early.ask(STATUS, b"{}")
-            running.receiver._stopped.set()
-            running.receiver.start()
+            running.source._stopped.set()
+            running.start()
             assert early.is_closed()
         running.close()

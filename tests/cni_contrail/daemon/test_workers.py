@@ -65,5 +65,21 @@ def test_draining_reports_work_that_does_not_end(workers: Workers) -> None:
     released.set()
 
 
+def test_draining_waits_for_work_in_other_threads(workers: Workers) -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        _wait(released)
+
+    thread = threading.Thread(target=workers.run_here, args=(work,))
+    thread.start()
+    assert begun.wait(TIMEOUT)
+    assert not workers.drain(0.01)
+    released.set()
+    assert workers.drain(TIMEOUT)
+    thread.join(TIMEOUT)
+
+
 def _wait(released: threading.Event) -> None:
     released.wait(TIMEOUT)
