@@ -83,8 +83,8 @@ class Holds:
         with as_store_error(f"address {record.address}"):
             try:
                 await self._client.update(KIND, record.uuid, changes)
-            except VncNotFoundError:
-                self._cache.addresses.wrote(record.uuid, None)
+            except VncNotFoundError:  # it is gone, or its network
+                await self._free(record)
                 return
         self._cache.addresses.wrote(record.uuid, record._replace(held_until=until))
 

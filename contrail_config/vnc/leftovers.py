@@ -6,7 +6,7 @@ from typing import Any
 
 from contrail_config.store import DEFAULT_HOLD
 from contrail_config.vnc.client import VncClient
-from contrail_config.vnc.errors import VncInUseError
+from contrail_config.vnc.errors import VncInUseError, VncNotFoundError, VncServerError
 from contrail_config.vnc.holds import Clock
 from contrail_config.vnc.keyed_locks import KeyedLocks
 from contrail_config.vnc.machine_writer import MachineWriter
@@ -45,15 +45,15 @@ class Leftovers:
     async def finish(self) -> None:
         """Deletes them. Addresses of those that were never committed stay, and are released by the manager.
 
-        One that another manager still writes is left to the repairs.
+        One that another manager still writes, or deletes at the same time, is left to the repairs.
         """
         with as_store_error("leftovers of a killed writer"):
             for item in await self._client.list_all(machines.KIND, fields=machines.FIELDS):
                 if machines.is_uncommitted(item, self._cluster):
                     try:
                         await self.delete(item["uuid"])
-                    except VncInUseError as error:
-                        log.warning("virtual machine %s: still being written: %s", item["fq_name"][-1], error)
+                    except (VncInUseError, VncNotFoundError, VncServerError) as error:
+                        log.warning("virtual machine %s: cannot be deleted now: %s", item["fq_name"][-1], error)
 
     async def delete(self, uuid: str) -> None:
         """Deletes a virtual machine unless it is committed by now. Its addresses are held as its writer chose.

@@ -112,6 +112,18 @@ class MachineWriter:
             if found != machine.uuid:
                 problem = f"virtual machine {machine.name}: already exists with uuid {found}"
                 raise ConflictError(problem, holder=found) from None
+            await self._remove_different(machine)
+
+    async def _remove_different(self, machine: VirtualMachine) -> None:
+        """Deletes interfaces that an earlier write left, before it failed, and that are not as they are wanted now."""
+        fields = machines.WRITTEN_FIELDS
+        listed = await self._client.list_referring(machines.INTERFACE, [machine.uuid], fields=fields)
+        wanted = {body["uuid"]: body for body in machines.interface_bodies(machine)}
+        own = [item for item in listed if machines.is_own_interface(item, machine.cluster)]
+        different = [item["uuid"] for item in own if not machines.is_as_wanted(item, wanted.get(item["uuid"]))]
+        if different:
+            await self._routers.unlink(machine.node, machines.machine_reference(machine))
+            await asyncio.gather(*(self.remove_interface(uuid) for uuid in different))
 
     async def _holder(self, machine: VirtualMachine) -> str:
         """Returns the uuid that has the name. Raises ConflictError if the uuid belongs to another name instead."""

@@ -141,7 +141,19 @@ class NetworkWriter:
             found = await self._client.find_uuid(networks.KIND, network.fq_name)
             if found != network.uuid:
                 raise ConflictError(f"network {network.name}: already exists with uuid {found}") from None
+            await self._check_cluster(network)
             await self._replace(network, subnets_changed=True)
+
+    async def _check_cluster(self, network: VirtualNetwork) -> None:
+        """Raises ConflictError if another cluster has this network.
+
+        The names of cluster and namespace, joined by a hyphen, name the project: those of two clusters may be equal.
+        """
+        item = await self._client.read(networks.KIND, network.uuid, fields=["annotations"])
+        cluster = annotations.from_object(item).get(annotations.CLUSTER, self._cluster)
+        if cluster != self._cluster:
+            problem = f"belongs to cluster {cluster}: give one of both namespaces another name"
+            raise ConflictError(f"network {network.name}: {problem}")
 
     async def _change(self, network: VirtualNetwork, old: VirtualNetwork) -> None:
         await self._replace(network, subnets_changed=network.subnets != old.subnets)

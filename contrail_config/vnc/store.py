@@ -28,6 +28,7 @@ from contrail_config.vnc.cache import Cache
 from contrail_config.vnc.client import VncClient
 from contrail_config.vnc.duplicates import Duplicates
 from contrail_config.vnc.errors import VncServerError
+from contrail_config.vnc.failed_writes import FailedWrites
 from contrail_config.vnc.follower import DEFAULT_INTERVALS, Follower, Intervals
 from contrail_config.vnc.foreign_networks import ForeignNetworks, NamespaceExists, Project
 from contrail_config.vnc.hold_timer import HoldTimer
@@ -41,6 +42,7 @@ from contrail_config.vnc.network_leftovers import NetworkLeftovers
 from contrail_config.vnc.network_writer import NetworkWriter
 from contrail_config.vnc.repairs import Repairs
 from contrail_config.vnc.router_links import RouterLinks
+from contrail_config.vnc.store_errors import as_store_error
 from contrail_config.vnc.takeover import StaticPods, Takeover, no_static_pods
 from contrail_config.vnc.virtual_routers import NodeAddresses, VirtualRouters, no_addresses
 
@@ -77,6 +79,7 @@ class VncStore:
         self._named = NamedNetworks(client, self._cache, foreign)
         self._clock = clock
         self._unfinished: dict[str, _Deletion] = {}
+        self._failed = FailedWrites()
         self._locks = KeyedLocks()
         self._follower = Follower(client, self._cache, intervals)
         self.routers = routers = VirtualRouters(client, node_addresses)
@@ -177,7 +180,8 @@ class VncStore:
                     raise ConflictError(problem, holder=other.uuid)
                 await self._remove(other, hold=0.0)
             await self._finish_deletions(virtual_machine)
-            await self._machines.put(virtual_machine)
+            with self._failed.noted(virtual_machine):
+                await self._machines.put(virtual_machine)
 
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
         """Deletes a virtual machine, releases its addresses and holds them for `hold` seconds. Idempotent."""
@@ -235,9 +239,8 @@ class VncStore:
 
     async def release(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
         """Releases all addresses of these owners. Shortens the holds of those released before, never extends them."""
-        async with self._locks.held(owners):
-            released = await self._holds.release(owners, hold=hold)
-        await self._delete_retired(released)
+        await self._delete_failed(owners)
+        await self._release(owners, hold=hold)
 
     async def shorten_holds(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
         """Shortens the holds of addresses that these owners released. Allocated addresses stay."""
@@ -312,11 +315,15 @@ class VncStore:
 
     @asynccontextmanager
     async def _without_duplicates(self, machine: VirtualMachine) -> AsyncIterator[None]:
-        """Deletes duplicates if a write fails because of them: a retry succeeds then. Raises ConflictError."""
+        """Deletes others of the name that nobody committed if a write fails because of them: a retry succeeds then.
+
+        Raises ConflictError.
+        """
         try:
             yield
         except StoreError as error:
-            if isinstance(error.__cause__, VncServerError):
+            has_holder = isinstance(error, ConflictError) and error.holder is not None
+            if has_holder or isinstance(error.__cause__, VncServerError):
                 await self._duplicates.resolve(machine)
             raise
 
@@ -337,8 +344,20 @@ class VncStore:
         del self._unfinished[machine.uuid]
         return networks
 
+    async def _release(self, owners: Sequence[str], *, hold: float) -> None:
+        async with self._locks.held(owners):
+            released = await self._holds.release(owners, hold=hold)
+        await self._delete_retired(released)
+
     async def _release_until(self, owners: Sequence[str], ends: float) -> None:
-        await self.release(owners, hold=max(0.0, ends - self._clock()))
+        await self._release(owners, hold=max(0.0, ends - self._clock()))
+
+    async def _delete_failed(self, owners: Sequence[str]) -> None:
+        """Deletes virtual machines that were not written whole and that own these addresses."""
+        for uuid in self._failed.of_owners(owners):
+            with as_store_error(f"virtual machine {uuid}"):
+                await self._leftovers.delete(uuid)
+            self._failed.forget(uuid)
 
     def _known(self, uuid: str) -> VirtualMachine | None:
         """Returns a virtual machine, also one whose deletion failed."""

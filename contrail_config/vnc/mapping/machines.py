@@ -25,6 +25,11 @@ FIELDS: Final = ("annotations", "id_perms")
 INTERFACE_FIELDS: Final = ("annotations", "virtual_machine_refs", "virtual_network_refs")
 """Fields of an interface that are read."""
 
+_MACS: Final = "virtual_machine_interface_mac_addresses"
+
+WRITTEN_FIELDS: Final = (*INTERFACE_FIELDS, _MACS)
+"""Fields of an interface that `is_as_wanted` compares."""
+
 DOMAIN: Final = "default-domain"
 
 
@@ -126,6 +131,18 @@ def is_interface_of(
     return item is not None and machine_of(item) == machine.uuid and networks_of_it == [interface.network_uuid]
 
 
+def is_as_wanted(item: Mapping[str, Any], body: Mapping[str, Any] | None) -> bool:
+    """Whether an interface of the server is as this create would make it; None: there is to be none."""
+    if body is None:
+        return False
+    networks_of_both = [[each["uuid"] for each in one.get("virtual_network_refs") or ()] for one in (item, body)]
+    return (
+        networks_of_both[0] == networks_of_both[1]
+        and item.get(_MACS) == body[_MACS]
+        and annotations.from_object(item) == annotations.from_object(body)
+    )
+
+
 def is_of_another_program(item: Mapping[str, Any], cluster: str) -> bool:
     """Whether another program wrote this virtual machine for a pod of the cluster, as Contrail's kube-manager does."""
     pairs = annotations.from_object(item)
@@ -141,7 +158,7 @@ def _interface_body(machine: VirtualMachine, index: int) -> dict[str, Any]:
         "fq_name": [DOMAIN, machine.project, f"{machine.pod}__{interface.uuid}"],
         "parent_type": "project",
         "port_security_enabled": True,
-        "virtual_machine_interface_mac_addresses": {"mac_address": [interface.mac]},
+        _MACS: {"mac_address": [interface.mac]},
         "virtual_network_refs": [Reference(networks.KIND, interface.network_uuid, interface.network).json()],
         "virtual_machine_refs": [machine_reference(machine).json()],
         "annotations": annotations.to_map(pairs),

@@ -94,6 +94,11 @@ class ApiServer(ServerProcess):
         encoded = json.dumps(body).encode() if body is not None else None
         return json.loads(self._ask(method, path, encoded, token=token))
 
+    def patch(self, path: str, body: Any) -> Any:
+        """Patches as `kubectl patch`, by the rules of the kind for each list, and returns the JSON response."""
+        kind = "application/strategic-merge-patch+json"
+        return json.loads(self._ask("PATCH", path, json.dumps(body).encode(), kind=kind))
+
     def table(self, path: str) -> list[dict[str, Any]]:
         """The table that `kubectl get -o wide` shows: each row's cells by column name."""
         table = json.loads(self._ask("GET", path, None, accept="application/json;as=Table;g=meta.k8s.io;v=v1"))
@@ -110,8 +115,17 @@ class ApiServer(ServerProcess):
         except (urllib.error.URLError, ConnectionError, FileNotFoundError):
             return False
 
-    def _ask(self, method: str, path: str, body: bytes | None, *, accept: str = "*/*", token: str = _ADMIN) -> bytes:
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        accept: str = "*/*",
+        token: str = _ADMIN,
+        kind: str = "",
+    ) -> bytes:
+        kind = kind or ("application/merge-patch+json" if method == "PATCH" else "application/json")
         headers = {"Authorization": f"Bearer {token}", "Content-Type": kind, "Accept": accept}
         request = urllib.request.Request(self.url + path, method=method, data=body, headers=headers)
         trusted = ssl.create_default_context(cafile=str(self.authority))

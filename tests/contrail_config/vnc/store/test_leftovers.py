@@ -144,12 +144,22 @@ async def test_a_pod_that_is_being_written_is_no_leftover(
     assert len(double.database.of_kind(KINDS["virtual-machine-interface"])) == 1
 
 
-async def test_a_leftover_that_another_manager_still_writes_does_not_end_a_start(
-    open_vnc: OpenVnc, vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, router: Made
+FAULTS = {
+    "written": (409, "Delete when resource still referred: ['x']", f"DELETE /virtual-machine/{UID}"),
+    "deleted": (404, f"Unknown id: {UID}", f"GET /virtual-machine/{UID}"),
+    "failing": (500, "Internal Server Error", f"DELETE /virtual-machine/{UID}"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_leftover_that_cannot_be_deleted_now_does_not_end_a_start(
+    open_vnc: OpenVnc, vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, router: Made, fault: str
 ) -> None:
+    """Another manager may still be writing it, or be deleting it too."""
     await cut_off(start_pod(await open_vnc(Kill(4)), [network], uid=UID))
     assert UID in double.database.objects
-    double.faults.reject(409, "Delete when resource still referred: ['x']", matches=f"DELETE /virtual-machine/{UID}")
+    status, text, request = FAULTS[fault]
+    double.faults.reject(status, text, matches=request)
     assert await vnc_store.recover_virtual_machines() == []
     assert UID in double.database.objects
     for _ in range(2):

@@ -160,14 +160,15 @@ async def test_an_interface_whose_machine_is_gone_goes_and_those_of_others_stay(
     assert state(double) == before
 
 
+@pytest.mark.parametrize("hold", [0, 60])
 async def test_an_address_whose_network_is_gone_can_be_freed(
-    vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, vnc: VncClient, caller: Caller
+    vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, vnc: VncClient, caller: Caller, hold: float
 ) -> None:
     """Somebody deleted the network while the address was created."""
     await allocate_one(vnc_store, network, UID)
     (address,) = double.database.of_kind(KINDS[ADDRESS]).values()
     double.database.remove(double.database.objects[network.uuid])
     assert (await caller.delete(made(double, ADDRESS, address.uuid))).status == 500
-    await vnc_store.release([UID], hold=0)
+    await vnc_store.release([UID], hold=hold)
     assert address.uuid not in double.database.objects
     assert network.uuid not in double.database.objects
