@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from manager.parsing.network_reference import NETWORK_KEY
 from tests.support.contrail_api.kinds import KINDS
 from tests.support.contrail_api.server import ContrailApi
-from tests.support.contrail_callers import Caller, Made
+from tests.support.contrail_callers import DOMAIN, Caller, Made, subnet
 from tests.support.datapath_node import DatapathNode, datapath_node
 from tests.support.echo import reaches
 from tests.support.embedded_process import EmbeddedProcess
@@ -197,6 +198,23 @@ async def test_nothing_is_served_before_the_server_was_read(node: EmbeddedProces
     await contrail.start()
     await asyncio.to_thread(node.wait_until_ready)
     await await_served(node, 2)
+
+
+@pytest.mark.parametrize(("namespace", "state"), [("demo", "Ready"), ("elsewhere", "Waiting"), ("dem", "Waiting")])
+async def test_networks_of_others_may_be_named_in_projects_of_namespaces_that_have_manifests(
+    node: EmbeddedProcess, contrail: ContrailApi, caller: Caller, namespace: str, state: str
+) -> None:
+    """A namespace needs no manifest of its own."""
+    project = await caller.create("project", fq_name=[DOMAIN, f"k8s-{namespace}"], parent_type="domain")
+    network = await caller.network(subnet("10.9.0.0/24"), project=project)
+    named = dict(zip(("domain", "project", "name"), network.fq_name, strict=True))
+    write(node.manifests / "web.yaml", pod("guest", **{NETWORK_KEY: json.dumps(named)}))
+    await asyncio.to_thread(node.start)
+    await asyncio.to_thread(
+        node.wait_until, lambda: node.pod_states() == {"demo/web": "Ready", "demo/guest": state}, what=f"state {state}"
+    )
+    interfaces = objects(contrail, INTERFACE).values()
+    assert [each.only("virtual-network") for each in interfaces].count(network.uuid) == (state == "Ready")
 
 
 async def test_a_second_machine_of_the_cluster_name_does_not_start(
