@@ -44,18 +44,39 @@ def test_the_daemon_asks_the_vrouter_agent(tmp_path: Path) -> None:
     assert daemon.settings["vrouter-port"] == 9091
 
 
-def test_all_files_that_the_manager_reads_are_mounted() -> None:
-    pod = keys("manager-patch.yaml")["spec"]["template"]["spec"]
+@pytest.mark.parametrize("program", ["manager", "agent"])
+def test_all_files_that_a_program_reads_are_mounted(program: str) -> None:
+    pod = keys(f"{program}-patch.yaml")["spec"]["template"]["spec"]
     ((mount,),) = (container["volumeMounts"] for container in pod["containers"])
     assert [volume["name"] for volume in pod["volumes"]] == [mount["name"]]
-    store = keys("manager.yaml")["store"]
+    store = keys(f"{program}.yaml")["store"]
     files = [store["ca-file"], store["keystone"]["password-file"], store["keystone"]["ca-file"]]
     assert {str(Path(file).parent) for file in files} == {mount["mountPath"]}
 
 
 @pytest.mark.parametrize(
+    ("program", "kind", "name"),
+    [("manager", "Deployment", "contrail-manager"), ("agent", "DaemonSet", "contrail-node")],
+)
+def test_a_program_may_read_the_files(program: str, kind: str, name: str) -> None:
+    """A secret's files belong to root, and to the group `fsGroup` of the pod if that is set."""
+    pod, patch = (item["spec"]["template"]["spec"] for item in (OBJECTS[kind, name], keys(f"{program}-patch.yaml")))
+    (container,) = (each for each in pod["containers"] if each["name"] == program)
+    context = {**pod["securityContext"], **patch.get("securityContext", {}), **container["securityContext"]}
+    (volume,) = patch["volumes"]
+    mode = volume["secret"]["defaultMode"]
+    assert not mode & 0o007
+    assert mode & (0o400 if context["runAsUser"] == 0 else 0o040)
+    assert context["runAsUser"] == 0 or context.get("fsGroup") == context["runAsGroup"]
+
+
+@pytest.mark.parametrize(
     ("patch", "kind", "name"),
-    [("manager-patch.yaml", "Deployment", "contrail-manager"), ("node-patch.yaml", "DaemonSet", "contrail-node")],
+    [
+        ("manager-patch.yaml", "Deployment", "contrail-manager"),
+        ("node-patch.yaml", "DaemonSet", "contrail-node"),
+        ("agent-patch.yaml", "DaemonSet", "contrail-node"),
+    ],
 )
 def test_a_patch_names_a_container_that_exists(patch: str, kind: str, name: str) -> None:
     existing = {one["name"] for one in OBJECTS[kind, name]["spec"]["template"]["spec"]["containers"]}

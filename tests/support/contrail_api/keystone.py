@@ -40,6 +40,12 @@ class Keystone:
         """Returns the roles of a token, None if it is not valid."""
         return self._roles if token in self._tokens else None
 
+    def issue(self) -> str:
+        """Returns a new token."""
+        token = secrets.token_urlsafe(24)
+        self._tokens.add(token)
+        return token
+
     def revoke_all(self) -> None:
         """Makes every token so far invalid."""
         self._tokens.clear()
@@ -67,8 +73,7 @@ class Keystone:
         user = body["auth"]["identity"]["password"]["user"]
         if (user["name"], user["password"]) != (self.user, self.password):
             return _error(401, "The request you have made requires authentication.")
-        token = secrets.token_urlsafe(24)
-        self._tokens.add(token)
+        token = self.issue()
         expires = (datetime.now(UTC) + self.lifetime).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         answer = {"token": {"expires_at": expires, "methods": ["password"], "user": {"name": user["name"]}}}
         return web.json_response(answer, status=201, headers={"X-Subject-Token": token})
