@@ -110,6 +110,10 @@ class Caller:
     async def virtual_machine(self, **more: Any) -> Made:
         return await self.create("virtual-machine", fq_name=[unique("vm")], **more)
 
+    async def virtual_router(self, **more: Any) -> Made:
+        name = ["default-global-system-config", unique("node")]
+        return await self.create("virtual-router", fq_name=name, parent_type="global-system-config", **more)
+
     async def project(self) -> Made:
         return await self.create("project", fq_name=[DOMAIN, unique("project")], parent_type="domain")
 

@@ -4,11 +4,14 @@ import uuid
 
 import pytest
 
-from tests.support.contrail_callers import Caller, Made, annotations, statuses, subnet, unique
+from tests.support.contrail_callers import Caller, Made, Object, annotations, statuses, subnet, unique
 
 TINY = subnet("10.8.0.0/30", default_gateway="10.8.0.1", dns_server_address="10.8.0.1")
 SMALL = subnet("10.8.0.0/29", default_gateway="10.8.0.1", dns_server_address="10.8.0.2")
 NO_GATEWAY = subnet("10.8.0.0/29", default_gateway="0.0.0.0", dns_server_address="0.0.0.0")
+SIX_WITHOUT_GATEWAY = subnet("fd00:10::/64", default_gateway="::", dns_server_address="::")
+TINY_SIX = subnet("fd00:10::/126", default_gateway="fd00:10::1", dns_server_address="fd00:10::1")
+LARGE = subnet("10.0.0.0/12", default_gateway="10.0.0.1", dns_server_address="10.0.0.1")
 SIX = subnet("fd00:10::/64", default_gateway="fd00:10::1", dns_server_address="fd00:10::1")
 
 
@@ -110,11 +113,40 @@ async def test_the_gateway_is_refused_for_the_interface_of_a_machine(api: Caller
     assert (answer.status, answer.text) == (400, "Gateway IP cannot be used by VM port")
 
 
-async def test_a_subnet_without_gateway_gives_that_address_to_ports(api: Caller) -> None:
-    network = await api.network(NO_GATEWAY)
+@pytest.mark.parametrize(("given", "first"), [(NO_GATEWAY, "10.8.0.1"), (SIX_WITHOUT_GATEWAY, "fd00:10::1")])
+async def test_a_subnet_without_gateway_gives_that_address_to_ports(api: Caller, given: Object, first: str) -> None:
+    network = await api.network(given)
     interface = await api.interface(network, await api.virtual_machine())
-    given = await api.address(network, virtual_machine_interface_refs=[interface.reference])
-    assert await api.address_of(given) == "10.8.0.1"
+    address = await api.address(network, virtual_machine_interface_refs=[interface.reference])
+    assert await api.address_of(address) == first
+
+
+@pytest.mark.parametrize(("given", "only"), [(TINY, "10.8.0.2"), (TINY_SIX, "fd00:10::2")])
+async def test_the_smallest_subnet_has_one_address(api: Caller, given: Object, only: str) -> None:
+    network = await api.network(given)
+    assert await api.address_of(await api.address(network)) == only
+    assert (await api.try_address(network)).status == 400
+
+
+async def test_an_address_above_those_that_are_given_automatically_is_granted_on_request(api: Caller) -> None:
+    """Without a request, about the first 65,536 of a subnet are given."""
+    network = await api.network(LARGE)
+    assert await api.address_of(await api.address(network, "10.15.255.254")) == "10.15.255.254"
+
+
+async def test_an_address_is_linked_later_unlinked_and_linked_to_another(api: Caller) -> None:
+    network = await api.network(SMALL)
+    first, second = [await api.interface(network, await api.virtual_machine()) for _ in range(2)]
+    address = await api.address(network, "10.8.0.5")
+    for operation, interface, linked in (
+        ("ADD", first, [first]),
+        ("ADD", second, [first, second]),
+        ("DELETE", first, [second]),
+        ("DELETE", second, []),
+    ):
+        assert (await api.refer(address, interface, operation)).status == 200
+        shown = (await api.read(address)).get("virtual_machine_interface_refs", [])
+        assert {reference["uuid"] for reference in shown} == {each.uuid for each in linked}
 
 
 async def test_an_address_outside_of_the_pools_is_granted_on_request_only(api: Caller) -> None:

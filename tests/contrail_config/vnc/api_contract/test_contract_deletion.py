@@ -14,9 +14,14 @@ REFERRED = "Delete when resource still referred: ["
 
 
 async def test_a_machine_with_interfaces_or_a_router_is_referred(api: Caller) -> None:
-    machine = await api.virtual_machine()
+    machine, linked = await api.virtual_machine(), await api.virtual_machine()
     await api.interface(await api.network(), machine)
     assert await refused(api, machine, REFERRED)
+    router = await api.virtual_router()
+    await api.refer(router, linked)
+    assert await refused(api, linked, REFERRED)
+    await api.refer(router, linked, "DELETE")
+    assert (await api.delete(linked)).status == 200
 
 
 async def test_an_interface_with_an_address_is_referred(api: Caller) -> None:
@@ -29,6 +34,12 @@ async def test_an_interface_with_an_address_is_referred(api: Caller) -> None:
 async def test_a_network_with_an_unlinked_address_is_referred(api: Caller) -> None:
     network = await api.network(subnet("10.8.0.0/24"))
     await api.address(network)
+    assert await refused(api, network, REFERRED)
+
+
+async def test_a_network_with_an_interface_is_referred(api: Caller) -> None:
+    network = await api.network()
+    await api.interface(network)
     assert await refused(api, network, REFERRED)
 
 

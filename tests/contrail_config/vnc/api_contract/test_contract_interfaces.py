@@ -108,12 +108,7 @@ async def test_an_interface_can_be_administratively_down(api: Caller) -> None:
 async def test_a_machine_shows_its_interfaces_and_routers(api: Caller) -> None:
     network, machine = await api.network(), await api.virtual_machine(server_type="container")
     interface = await api.interface(network, machine)
-    router = await api.create(
-        "virtual-router",
-        fq_name=["default-global-system-config", unique("node")],
-        parent_type="global-system-config",
-        virtual_router_ip_address="192.0.2.1",
-    )
+    router = await api.virtual_router(virtual_router_ip_address="192.0.2.1")
     await api.refer(router, machine)
     shown = await api.read(machine)
     assert [ref["uuid"] for ref in shown["virtual_machine_interface_back_refs"]] == [interface.uuid]
@@ -122,12 +117,30 @@ async def test_a_machine_shows_its_interfaces_and_routers(api: Caller) -> None:
     assert "virtual_router_back_refs" not in await api.read(machine)
 
 
+async def test_two_routers_may_have_one_address(api: Caller) -> None:
+    routers = [await api.virtual_router(virtual_router_ip_address="192.0.2.1") for _ in range(2)]
+    assert [(await api.read(router))["virtual_router_ip_address"] for router in routers] == ["192.0.2.1"] * 2
+
+
+async def test_a_router_shows_all_machines_that_are_linked(api: Caller) -> None:
+    router, machines = await api.virtual_router(), [await api.virtual_machine() for _ in range(3)]
+    for machine in machines:
+        await api.refer(router, machine)
+    shown = (await api.read(router))["virtual_machine_refs"]
+    assert {reference["uuid"]: reference["to"] for reference in shown} == {each.uuid: each.fq_name for each in machines}
+
+
+async def test_an_interface_that_moves_keeps_the_routing_instance_of_its_first_network(api: Caller) -> None:
+    first, second = await api.network(), await api.network()
+    interface = await api.interface(first)
+    assert (await api.put(interface, virtual_network_refs=[second.reference])).status == 200
+    shown = await api.read(interface)
+    assert [each["uuid"] for each in shown["virtual_network_refs"]] == [second.uuid]
+    assert [each["to"] for each in shown["routing_instance_refs"]] == [[*first.fq_name, first.fq_name[-1]]]
+
+
 async def test_a_router_can_be_deleted_while_machines_are_linked(api: Caller) -> None:
     machine = await api.virtual_machine()
-    router = await api.create(
-        "virtual-router",
-        fq_name=["default-global-system-config", unique("node")],
-        parent_type="global-system-config",
-    )
+    router = await api.virtual_router()
     await api.refer(router, machine)
     assert (await api.delete(router)).status == 200

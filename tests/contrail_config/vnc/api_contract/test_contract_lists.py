@@ -166,8 +166,9 @@ async def test_a_bulk_list_takes_its_filter_too(api: Caller) -> None:
     """By the display name, which is the last element of the name unless it is set."""
     machine, _ = await machines(api, 2)
     body = {"type": "virtual-machine", "filters": f'display_name=="{machine.fq_name[-1]}"'}
-    items = (await api.post("/list-bulk-collection", body)).json["virtual-machines"]
-    assert [item["uuid"] for item in items] == [machine.uuid]
+    for paged in ({}, {"page_marker": "", "page_limit": "500"}):
+        items = (await api.post("/list-bulk-collection", {**body, **paged})).json["virtual-machines"]
+        assert [item["uuid"] for item in items] == [machine.uuid]
 
 
 async def test_arrays_in_a_bulk_list_are_an_internal_error(api: Caller) -> None:

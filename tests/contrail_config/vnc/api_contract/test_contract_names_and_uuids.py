@@ -94,6 +94,27 @@ async def test_the_reply_to_a_create_has_the_parent_only_with_its_type(api: Call
     assert set(answer.json["project"]) == {"name", "fq_name", "uuid", "href"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("domain", ["default-domain"]),
+        ("project", ["default-domain", "default-project"]),
+        ("network-ipam", ["default-domain", "default-project", "default-network-ipam"]),
+        ("global-system-config", ["default-global-system-config"]),
+    ],
+)
+async def test_what_a_server_has_from_its_start_is_found_by_name(api: Caller, kind: str, name: list[str]) -> None:
+    assert (await api.post("/fqname-to-id", {"type": kind, "fq_name": name})).status == 200
+
+
+async def test_the_networks_of_the_server_have_the_first_numbers(api: Caller) -> None:
+    names = ["default-virtual-network", "ip-fabric", "__link_local__", "dci-network"]
+    found = [["default-domain", "default-project", name] for name in names]
+    query = {"fq_names": ",".join(":".join(name) for name in found), "fields": "virtual_network_network_id"}
+    items = (await api.get("/virtual-networks", **query))["virtual-networks"]
+    assert sorted(item["virtual_network_network_id"] for item in items) == [1, 2, 3, 4]
+
+
 async def test_a_missing_project_is_not_found(api: Caller) -> None:
     missing = [DOMAIN, unique("missing")]
     answer = await api.try_create("network-ipam", fq_name=[*missing, "ipam"], parent_type="project")

@@ -132,6 +132,30 @@ async def test_a_subnet_can_be_added(api: Caller) -> None:
     assert len(await subnets_of(api, network)) == 2
 
 
+async def test_equal_subnets_can_be_written_again(api: Caller) -> None:
+    network = await api.network(subnet("10.8.0.0/24"), subnet("fd00::/64"))
+    await api.address(network)
+    before = await subnets_of(api, network)
+    assert (await put_subnets(api, network, *before))[0] == 200
+    assert await subnets_of(api, network) == before
+
+
+async def test_addresses_follow_the_order_of_subnets_when_that_changes(api: Caller) -> None:
+    network = await api.network(subnet("10.8.0.0/24"), subnet("10.9.0.0/24"))
+    await api.address(network)
+    first, second = await subnets_of(api, network)
+    assert (await put_subnets(api, network, second, first))[0] == 200
+    assert await api.address_of(await api.address(network)) == "10.9.0.3"
+
+
+async def test_a_subnet_with_addresses_cannot_get_another_length(api: Caller) -> None:
+    network = await api.network(subnet("10.8.0.0/24", default_gateway="10.8.0.1"))
+    address = await api.address_of(await api.address(network))
+    (stored,) = await subnets_of(api, network)
+    longer = {**stored, "subnet": {"ip_prefix": "10.8.0.0", "ip_prefix_len": 25}}
+    assert await put_subnets(api, network, longer) == (409, f"Cannot Delete IP Block, IP({address}) is in use")
+
+
 async def test_a_subnet_with_addresses_cannot_be_removed(api: Caller) -> None:
     network = await api.network(subnet("10.8.0.0/24"), subnet("10.9.0.0/24"))
     address = await api.address_of(await api.address(network))
@@ -145,9 +169,11 @@ async def test_a_subnet_without_addresses_can_be_removed(api: Caller) -> None:
     assert (await put_subnets(api, network, second))[0] == 200
 
 
-async def test_the_gateway_of_a_subnet_cannot_change(api: Caller) -> None:
-    network = await api.network(subnet("10.8.0.0/24", default_gateway="10.8.0.1"))
+@pytest.mark.parametrize(
+    ("before", "after"), [("10.8.0.1", "10.8.0.9"), ("10.8.0.1", "0.0.0.0"), ("0.0.0.0", "10.8.0.1")]
+)
+async def test_the_gateway_of_a_subnet_cannot_change(api: Caller, before: str, after: str) -> None:
+    network = await api.network(subnet("10.8.0.0/24", default_gateway=before))
     (stored,) = await subnets_of(api, network)
-    status, text = await put_subnets(api, network, {**stored, "default_gateway": "10.8.0.9"})
+    status, _ = await put_subnets(api, network, {**stored, "default_gateway": after})
     assert status == 500
-    assert "has invalid subnet(" in text

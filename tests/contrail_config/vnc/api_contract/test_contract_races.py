@@ -6,11 +6,19 @@ import uuid
 import pytest
 
 from tests.support.contrail_api.server import ContrailApi
-from tests.support.contrail_callers import Caller, Made, annotations, statuses, subnet, unique
+from tests.support.contrail_callers import DOMAIN, Caller, Made, annotations, statuses, subnet, unique
 
 
 async def named(api: Caller, made: Made) -> int:
     return (await api.post("/fqname-to-id", {"type": made.kind, "fq_name": made.fq_name})).status
+
+
+@pytest.mark.parametrize("kind", ["project", "network-ipam"])
+async def test_a_project_or_ipam_without_uuid_is_created_once(racing: Caller, double: ContrailApi, kind: str) -> None:
+    home = [DOMAIN] if kind == "project" else (await racing.project()).fq_name
+    body = {"fq_name": [*home, unique("name")], "parent_type": "domain" if kind == "project" else "project"}
+    double.pauses.race(8)
+    assert await statuses(*(racing.try_create(kind, **body) for _ in range(8))) == [200, *[409] * 7]
 
 
 async def test_a_name_without_uuid_is_created_once(racing: Caller, double: ContrailApi) -> None:

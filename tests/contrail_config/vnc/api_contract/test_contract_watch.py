@@ -1,6 +1,8 @@
 """Watches: initial state, and one event for each change."""
 
-from tests.support.contrail_callers import Caller, annotations, subnet
+import asyncio
+
+from tests.support.contrail_callers import Caller, Made, Object, annotations, subnet
 from tests.support.contrail_watches import watching
 
 
@@ -58,6 +60,40 @@ async def test_changed_back_references_are_no_event(api: Caller) -> None:
         await api.interface(network, machine)
         await api.put(machine, display_name="last")
         assert (await frames.next_of(machine.uuid)).data["display_name"] == "last"
+
+
+async def test_watches_that_begin_among_changes_end_with_what_the_server_has(api: Caller) -> None:
+    before = [await api.virtual_machine(annotations=annotations(a="1")) for _ in range(5)]
+    last: dict[int, Made] = {}
+
+    async def change() -> None:
+        for made in before:
+            await api.put(made, annotations=annotations(a="2"))
+            await api.delete(made)
+        last[0] = await api.virtual_machine(annotations=annotations(a="last"))
+
+    async def follow() -> dict[str, Object]:
+        """The virtual machines of the test, as the events up to the last one show them."""
+        seen: dict[str, Object] = {}
+        async with watching(api, "virtual_machine", virtual_machine_fields="annotations") as frames:
+            (items,) = (await frames.next()).data.values()
+            seen.update((item["virtual-machine"]["uuid"], item["virtual-machine"]) for item in items)
+            while not any(item.get("annotations") == annotations(a="last") for item in seen.values()):
+                frame = await frames.next()
+                if frame.event:
+                    (item,) = frame.data.values()
+                    seen[item["uuid"]] = item
+                    if frame.event == "delete":
+                        del seen[item["uuid"]]
+        return seen
+
+    async with asyncio.TaskGroup() as tasks:
+        watches = [tasks.create_task(follow()) for _ in range(10)]
+        await change()
+    watched = [each.result() for each in watches]
+    mine = {each.uuid for each in before}
+    assert [mine & seen.keys() for seen in watched] == [set()] * 10
+    assert all(last[0].uuid in seen for seen in watched)
 
 
 async def test_types_with_hyphens_have_initial_state_but_no_events(api: Caller) -> None:

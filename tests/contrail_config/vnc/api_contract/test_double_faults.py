@@ -9,7 +9,7 @@ import pytest
 from tests.support.contrail_api.authentication import BasicAuthentication, TokenAuthentication
 from tests.support.contrail_api.keystone import Keystone
 from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.contrail_callers import Caller, caller_of, unique
+from tests.support.contrail_callers import Caller, annotations, caller_of, unique
 from tests.support.contrail_watches import watching
 
 
@@ -25,6 +25,18 @@ async def test_an_object_that_is_gone_when_its_event_is_sent_is_deleted_twice(
         first, second = await frames.next_of(machine.uuid), await frames.next_of(machine.uuid)
     assert (first.event, first.data) == ("delete", {"uuid": machine.uuid, "annotations": None})
     assert (second.event, second.data) == ("delete", {"uuid": machine.uuid})
+
+
+async def test_events_show_the_object_as_it_is_when_they_are_sent(racing: Caller, double: ContrailApi) -> None:
+    async with watching(racing, "virtual_machine", virtual_machine_fields="annotations") as frames:
+        await frames.next()
+        double.watch_settings.resumed.clear()
+        machine = await racing.virtual_machine(annotations=annotations(a="1"))
+        await racing.put(machine, annotations=annotations(a="2"))
+        double.watch_settings.resumed.set()
+        events = [await frames.next_of(machine.uuid) for _ in range(2)]
+    assert [each.event for each in events] == ["create", "update"]
+    assert [each.data["annotations"] for each in events] == [annotations(a="2")] * 2
 
 
 async def test_events_can_be_lost_and_repeated(racing: Caller, double: ContrailApi) -> None:
