@@ -1,6 +1,7 @@
 """The shim is one static, hardened file, and runs in an otherwise empty root file system."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -103,12 +104,24 @@ class TestTheBuild:
             shutil.copytree(ROOT / folder, tmp_path / folder)
         return tmp_path
 
-    def build(self, checkout: Path) -> bytes:
-        subprocess.run([checkout / "scripts/build-shim"], check=True, stdout=subprocess.PIPE, timeout=60)
+    def build(self, checkout: Path, umask: int = 0o022, **environment: str) -> bytes:
+        command = [checkout / "scripts/build-shim"]
+        variables = {**os.environ, **environment}
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, env=variables, umask=umask, timeout=60)
         return (checkout / "build/contrail-k8s-cni").read_bytes()
 
     def test_the_same_sources_make_the_same_binary(self, installed: Shim, checkout: Path) -> None:
         assert self.build(checkout) == Path(installed.binary).read_bytes()
+
+    def test_the_binary_depends_on_nothing_but_the_sources(self, installed: Shim, checkout: Path) -> None:
+        for source in checkout.rglob("*.[ch]"):
+            os.utime(source, (0, 0))
+        objects = checkout / "objects"
+        objects.mkdir()
+        elsewhere = {"TMPDIR": str(objects), "TZ": "Pacific/Kiritimati", "LANG": "de_DE.UTF-8", "USER": "somebody"}
+        built = self.build(checkout, umask=0o077, SOURCE_DATE_EPOCH="0", **elsewhere)
+        assert built == Path(installed.binary).read_bytes()
+        assert (checkout / "build/contrail-k8s-cni").stat().st_mode & 0o777 == 0o755
 
     def test_a_changed_header_is_built_again(self, checkout: Path) -> None:
         before = self.build(checkout)
