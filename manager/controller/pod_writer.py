@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from contrail_config.errors import ConflictError, ExhaustedError, NotFoundError
+from contrail_config.errors import AddressUnavailableError, ConflictError, ExhaustedError, NotFoundError
 from contrail_config.objects import InterfaceAddress, VirtualMachine, interface_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, AddressRequest, Store
 from manager.controller.address_allocator import AddressAllocator
@@ -177,15 +177,16 @@ class PodWriter:
 
         Raises NotFoundError and ExhaustedError.
         """
-        former = [(interface, address) for interface in vm.interfaces for address in interface.addresses]
-        # Without a wanted address: the store returns to each owner the one that it still has.
+        # Somebody may have deleted them too: then they are allocated again, since the pod may be running with them.
         requests = [
-            AddressRequest(one.network_uuid, address.family, one.uuid, node=vm.node, reserved_in=reserved_in(vm, one))
-            for one, address in former
+            AddressRequest(one.network_uuid, each.family, one.uuid, each.address, vm.node, reserved_in(vm, one))
+            for one in vm.interfaces
+            for each in one.addresses
         ]
-        allocated = await self._store.allocate(requests)
-        if [each.address for each in allocated] != [address.address for _, address in former]:
-            raise NotFoundError("its addresses now belong to another")
+        try:
+            await self._store.allocate(requests)
+        except AddressUnavailableError as error:
+            raise NotFoundError("its addresses now belong to another") from error
         await self._store.put_virtual_machine(vm)
 
     async def _allocate(
