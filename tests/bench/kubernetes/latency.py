@@ -2,8 +2,9 @@
 
 Everything except kubelet is real: kube-apiserver with etcd, a manager and an agent. Existing pods are bound at fixed
 times. Latency counts from the response to the binding until the response to `/vm-cfg?wait=`, which is requested
-immediately, as by a plugin. All pods are on one node, so its agent has the load of many nodes. The manager writes
-network slices, as in `deploy/kubernetes`. Writes are counted with slices and events, without leases.
+immediately, as by a plugin. All pods are on one node, so its agent has the load of many nodes. They are deleted after
+each round: no node has thousands of pods, nor slices with as many endpoints. The manager writes network slices, as in
+`deploy/kubernetes`. Writes are counted with slices and events, without leases.
 
 At the end the manager is killed and started again on the same host.
 
@@ -118,7 +119,11 @@ async def _round(cluster: Cluster, name: str, pods: int) -> Round:
     seconds = time.perf_counter() - begin
     processor = {key: value - before_processor[key] for key, value in _processor(cluster).items()}
     await _end_of_writes(cluster.server)
-    return Round(times, seconds, processor, counted_writes_and_events(cluster.server) - before_writes)
+    writes = counted_writes_and_events(cluster.server) - before_writes
+    for pod in names:
+        await cluster.users.remove_pod(pod)
+    await _end_of_writes(cluster.server)
+    return Round(times, seconds, processor, writes)
 
 
 async def _end_of_writes(server: ApiServer) -> None:
