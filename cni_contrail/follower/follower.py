@@ -12,15 +12,17 @@ Not promised: that each change is notified. What is not is found by the next aud
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import secrets
 import threading
+import time
 import traceback
 
 from cni_contrail.agent.http import Endpoint
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
-from cni_contrail.errors import PluginError
+from cni_contrail.errors import PluginError, UnreachableError
 from cni_contrail.follower.agent import StandbyError, next_desired_state
 from cni_contrail.follower.kernel_program import FollowerLog, KernelProgram
 from cni_contrail.follower.rehearsal import Rehearse, nothing_is_missing
@@ -29,6 +31,7 @@ from cni_contrail.link.errors import LinkError
 
 AUDIT_INTERVAL = 30.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+_AWAY_PAUSE = 0.2  # pods wait for what a new agent knows only when it is asked, and its socket is local
 _FIRST_WAIT = 2.0  # seconds after which the log says that there is no state, or that another follower has it
 _OTHER_DATAPATH_PAUSE = 30.0
 _STANDBY_PAUSE = 1.0  # between requests, each of which waits for its turn
@@ -66,6 +69,7 @@ class Follower:
         self._repairs: Repairs | None = None
         self._lock = threading.Lock()  # of `_repairs`, which stays None once `_stopped` is set
         self._pause = _FIRST_PAUSE
+        self._next_audit = -math.inf  # on the monotonic clock
         self._trouble = ""
 
     def start(self) -> None:
@@ -95,11 +99,11 @@ class Follower:
             desired = next_desired_state(self._endpoint, self.name, known, self._wait())
         except StandbyError as error:
             return self._stand_by(error.message)
+        except UnreachableError as error:
+            self._without_agent(error)
+            return _AWAY_PAUSE
         except PluginError as error:
-            if self._stopped.is_set():  # an agent in this process has stopped, too
-                return 0.0
-            self._note(error.message)
-            self._program.audit()
+            self._without_agent(error)
             return self._backoff()
         if desired is None:
             self._stop_repairs(_OTHER_DATAPATH_PAUSE)
@@ -114,7 +118,7 @@ class Follower:
             self._note(error.message)
             return self._backoff()
         self._note("")
-        self._pause = _FIRST_PAUSE
+        self._pause, self._next_audit = _FIRST_PAUSE, -math.inf
         return 0.0
 
     def _run(self) -> None:
@@ -148,6 +152,15 @@ class Follower:
             repairs, self._repairs = self._repairs, None
         if repairs is not None:
             repairs.stop(timeout)
+
+    def _without_agent(self, error: PluginError) -> None:
+        """Repairs the last known state, less often than the agent is asked: with many endpoints that takes long."""
+        if self._stopped.is_set():  # an agent in this process has stopped, too
+            return
+        self._note(error.message)
+        if time.monotonic() >= self._next_audit:
+            self._program.audit()
+            self._next_audit = time.monotonic() + min(self._audit_interval, _LONGEST_PAUSE)
 
     def _wait(self) -> float:
         if not self._program.version and not self._trouble:

@@ -153,6 +153,32 @@ async def test_an_agent_that_was_restarted_gets_a_report_at_once(
         await _follow_until(follower, lambda: _has_report(restarted))
 
 
+async def test_an_agent_that_is_away_for_long_is_found_at_once_when_it_is_back(
+    store: SqliteStore, tmp_path: Path, reconciler: NodeReconciler, virtual_machine: VirtualMachine
+) -> None:
+    """Pods that start meanwhile wait for the first report to the new agent."""
+    await store.put_virtual_machine(virtual_machine)
+    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as served:
+        follower = Follower(Endpoint(str(served.socket), "", 0), reconciler, Log(), audit_interval=DAY)
+        await _follow_until(follower, lambda: _has_report(served))
+    pauses = [await asyncio.to_thread(follower.follow_once) for _ in range(20)]
+    assert max(pauses) <= 0.5
+
+
+async def test_while_the_agent_is_away_audits_are_rarer_than_requests(
+    store: SqliteStore, tmp_path: Path, reconciler: NodeReconciler, networks: NodeNetworks,
+    virtual_machine: VirtualMachine,
+) -> None:  # fmt: skip
+    await store.put_virtual_machine(virtual_machine)
+    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX) as served:
+        follower = Follower(Endpoint(str(served.socket), "", 0), reconciler, Log(), audit_interval=DAY)
+        await _follow_until(follower, lambda: networks.namespaces.existing() == {VNI})
+    for repaired in (True, False, False):
+        networks.run(VNI, "ip", "address", "flush", "dev", "br0")
+        await asyncio.to_thread(follower.follow_once)
+        assert ("10.1.1.1/24" in networks.run(VNI, "ip", "address", "show", "dev", "br0")) is repaired
+
+
 async def test_what_a_network_has_towards_the_outside_is_read(
     served: ServedAgent, store: SqliteStore, virtual_machine: VirtualMachine
 ) -> None:
