@@ -3,7 +3,7 @@
 import re
 import urllib.request
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import ONE_BROWSER, Show
 from tests.support.browser import DEADLINE
@@ -37,6 +37,43 @@ def test_an_address_is_shown_as_held_after_its_pod(show: Show, node: EmbeddedPro
     expect(page.get_by_role("img", name="2 used, 0 held")).to_be_visible(timeout=DEADLINE)
     (node.manifests / "more.yaml").unlink()
     expect(page.get_by_role("img", name="1 used, 1 held")).to_be_visible(timeout=DEADLINE)
+
+
+def test_a_held_address_is_free_once_its_hold_has_ended(show_still: Show, still_node: EmbeddedProcess) -> None:
+    page = show_still("networks")
+    page.clock.install()
+    (network,) = still_node.items("networks", "?namespace=demo&name=blue")
+    until = page.evaluate("Date.now()") / 1000 + 30
+    held = {"networkUuid": network["network"]["uuid"], "address": "10.1.0.9", "state": "Held", "until": until}
+
+    def answer(route: Route) -> None:
+        is_held = page.evaluate("Date.now()") / 1000 < until
+        route.fulfill(json={"items": [held] if is_held else []})
+
+    page.route("**/v1/addresses?*", answer)
+    page.get_by_role("link", name="demo/blue").click()
+    expect(page.get_by_role("img", name="0 used, 1 held")).to_be_visible()
+    page.clock.run_for(40_000)
+    expect(page.get_by_role("img", name="0 used, 0 held")).to_be_visible()
+
+
+def test_a_state_that_was_cut_off_leaves_later_changes_shown(show_still: Show) -> None:
+    page = show_still("pods")
+    shown = page.evaluate(
+        """async () => {
+          const { Cluster } = await import("/web/cluster.js");
+          const cluster = new Cluster(() => {});
+          const pod = (name) => ({ namespace: "demo", name, node: "", state: "Ready" });
+          const applied = (name) => ({ type: "APPLIED", kind: "pod-networks", object: pod(name) });
+          cluster.connected();
+          for (const message of [{ type: "RESET" }, applied("first"), { type: "SYNCED" }]) cluster.take(message);
+          for (const message of [{ type: "RESET" }, applied("cut-off")]) cluster.take(message);
+          cluster.connected();
+          cluster.take(applied("later"));
+          return cluster.pods.map(({ name }) => name);
+        }"""
+    )
+    assert shown == ["first", "later"]
 
 
 def test_the_page_goes_on_after_a_restart_of_the_manager(show: Show, node: EmbeddedProcess) -> None:

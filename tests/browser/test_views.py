@@ -191,6 +191,51 @@ def test_a_node_shows_versions_conflicts_and_what_it_repaired(show_still: Show, 
     expect(conflicts.locator("li")).to_have_text(["another agent reports for this node: worker-9"])
 
 
+def test_a_node_whose_agent_is_silent_has_a_problem(show_still: Show, still_node: EmbeddedProcess) -> None:
+    name = still_node.items("nodes")[0]["name"]
+    page = show_still("pods")
+    page.add_init_script(
+        """const parse = JSON.parse;
+        JSON.parse = (text) => {
+          const message = parse(text);
+          const earlier = new Date(Date.now() - 20 * 60_000).toISOString();
+          if (message.kind === "nodes") message.object.report.reportedAt = earlier;
+          return message;
+        };"""
+    )
+    page.goto(f"http://{still_node.listen}/#/")
+    page.reload()
+    problems = page.locator("section", has=page.get_by_role("heading", name="Nodes with problems"))
+    expect(problems).to_contain_text(f"{name} no report for 20m")
+    page.evaluate("location.hash = '#/nodes'")
+    expect(page.locator("tbody tr")).to_contain_text("no report for 20m")
+    page.evaluate("(name) => { location.hash = `#/nodes/${name}`; }", name)
+    expect(page.get_by_role("alert")).to_contain_text("has not reported for over 15 minutes")
+
+
+def test_a_node_without_a_report_has_a_problem_if_its_pods_need_an_agent(show_still: Show) -> None:
+    problems = """async ([reports, states]) => {
+      const { Cluster } = await import("/web/cluster.js");
+      const { problemsOf, unwellNodes } = await import("/web/node_health.js");
+      const cluster = new Cluster(() => {});
+      const apply = (kind, object) => cluster.take({ type: "APPLIED", kind, object });
+      const report = { reportedAt: new Date().toISOString() };
+      if (reports) apply("nodes", { name: "one", report });
+      states.forEach((state, index) => apply("pod-networks", { namespace: "a", name: `${index}`, node: "two", state }));
+      return [unwellNodes(cluster), problemsOf(cluster, "two")];
+    }"""
+    page = show_still("nodes")
+    assert page.evaluate(problems, [True, ["HostNetwork", "Waiting"]]) == [["two"], "no report"]
+    assert page.evaluate(problems, [True, ["HostNetwork", "Excluded"]]) == [[], ""]
+    assert page.evaluate(problems, [False, ["Ready"]]) == [[], ""]  # as with the agents of a Contrail API server
+
+
+def test_an_event_in_the_overview_leads_to_its_pod(show_still: Show) -> None:
+    page = show_still()
+    page.locator(".log").get_by_role("link", name="demo/web").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Pod demo/web")
+
+
 def test_the_topology_joins_the_lanes_of_a_pods_networks(show_still: Show) -> None:
     page = show_still("topology")
     expect(page.locator("#summary")).to_contain_text("2 of 5 pods. Each column is a pod.")

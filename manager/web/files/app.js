@@ -55,6 +55,7 @@ let shownPath = null;
 const stream = new Stream(KINDS, {
   onMessage: (message) => cluster.take(message),
   onStatus: (changed) => {
+    if (changed.live) cluster.connected();
     status = changed;
     draw();
   },

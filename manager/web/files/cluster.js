@@ -14,8 +14,12 @@ export class Cluster {
   constructor(onChange) {
     this.onChange = onChange;
     this.isKnown = false;
-    this.received = 0;
     this.shown = emptyState();
+    this.collected = null;
+  }
+
+  /** A connection begins: the rest of a state that was being sent does not follow. */
+  connected() {
     this.collected = null;
   }
 
@@ -23,14 +27,12 @@ export class Cluster {
   take(message) {
     if (message.type === "RESET") {
       this.collected = emptyState();
-      this.received = 0;
     } else if (message.type === "SYNCED") {
       this.shown = this.collected ?? this.shown;
       this.collected = null;
       this.isKnown = true;
     } else if (message.type === "APPLIED" || message.type === "DELETED") {
       this.apply(message);
-      this.received += 1;
     }
     if (!this.collected) this.onChange(); // until then nothing else is shown
   }

@@ -24,6 +24,12 @@ export function contrailctl(...words) {
   return ["contrailctl", ...manager, ...words].map(quoted).join(" ");
 }
 
+/** The contrailctl command that shows whether all is well, in a cluster or on a single machine. */
+export function contrailctlStatus(isCluster) {
+  if (isCluster) return "contrailctl status"; // one that names a manager would show only that
+  return ["contrailctl", "--manager", location.origin, "--agent", location.origin, "status"].map(quoted).join(" ");
+}
+
 /** A contrailctl command that asks the agent of a node: beside it in a cluster, else at the address of this page. */
 export function contrailctlOfAgent(node, isCluster, ...words) {
   if (!isCluster) return ["contrailctl", "--agent", location.origin, ...words].map(quoted).join(" ");

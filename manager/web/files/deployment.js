@@ -11,6 +11,11 @@ export function isCluster({ remote }) {
   return known ?? remote.get("deployment", [], readIsCluster).value;
 }
 
+/** Returns the commands for the cluster of the manager; none on a single machine, or as long as that is not known. */
+export function ofCluster(context, ...texts) {
+  return isCluster(context) ? texts : [];
+}
+
 async function readIsCluster() {
   try {
     await request("v1/ports?limit=1");

@@ -4,6 +4,7 @@
 const INTERVAL = 1_000; // ms from the end of a read until the next one
 const FIRST_PAUSE = 2_000; // ms after a read that failed
 const LONGEST_PAUSE = 30_000;
+const LONGEST_TIMER = 2 ** 31 - 1; // a longer one ends at once
 
 export class Remote {
   constructor(onChange) {
@@ -31,7 +32,7 @@ export class Remote {
     if (entry.isReading || document.hidden) return entry; // drawn again when this ends
     const pause = dueAt(entry, versions) - performance.now();
     if (pause <= 0) this.read(entry, versions, read, { interval, maxAge });
-    else if (pause < Infinity) entry.timer = setTimeout(this.onChange, pause);
+    else if (pause < Infinity) entry.timer = setTimeout(this.onChange, Math.min(pause, LONGEST_TIMER));
     return entry;
   }
 

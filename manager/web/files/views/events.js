@@ -1,5 +1,6 @@
 // The latest events, as they happen.
 
+import { ofCluster } from "../deployment.js";
 import { h } from "../dom.js";
 import { eventTable } from "../event_table.js";
 import { filters } from "../filters.js";
@@ -9,7 +10,8 @@ import { problem } from "../widgets.js";
 export const title = () => "Events";
 export const watchedEvents = () => ({});
 
-export function render({ events, route }) {
+export function render(context) {
+  const { events, route } = context;
   const words = (route.query.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const kind = route.query.get("type");
   const found = events.newestFirst.filter((event) => {
@@ -24,6 +26,6 @@ export function render({ events, route }) {
     ]),
     problem(events.problem),
     eventTable(found, route),
-    commands(contrailctl("get", "events"), kubectl("get", "events", "-A")),
+    commands(contrailctl("get", "events"), ...ofCluster(context, kubectl("get", "events", "-A"))),
   ];
 }

@@ -5,6 +5,7 @@ import { h } from "../dom.js";
 import { familyOf, numberOf } from "../addresses.js";
 import { addressMap } from "../address_map.js";
 import { compare, countBy } from "../cluster.js";
+import { ofCluster } from "../deployment.js";
 import { link } from "../route.js";
 import { eventTable } from "../event_table.js";
 import { slices } from "../slices.js";
@@ -12,6 +13,7 @@ import { commands, contrailctl, kubectl } from "../commands.js";
 import { facts, nodeLink, podLink, problem, state, table, time, usage } from "../widgets.js";
 
 const INTERVAL = 5_000; // ms: the addresses of a large network are many requests
+const AFTER_HOLD = 2_000; // ms after the end of a hold, for clocks that differ a little
 
 export const title = ({ path }) => `Network ${named(path)}`;
 
@@ -45,11 +47,14 @@ export function render(context) {
     events(context, view, namespace, name),
     commands(
       contrailctl("get", "networks", name, ...(namespace ? ["-n", namespace] : [])),
-      ...(network.nad
-        ? [kubectl("get", "network-attachment-definitions.k8s.cni.cncf.io", name, "-n", namespace, "-o", "yaml")]
-        : []),
-      kubectl("get", "cvn", network.uuid, "-o", "yaml"),
-      kubectl("get", "cns", "-A", "-l", `opencontrail.org/network=${network.uuid}`),
+      ...ofCluster(
+        context,
+        ...(network.nad
+          ? [kubectl("get", "network-attachment-definitions.k8s.cni.cncf.io", name, "-n", namespace, "-o", "yaml")]
+          : []),
+        kubectl("get", "cvn", network.uuid, "-o", "yaml"),
+        kubectl("get", "cns", "-A", "-l", `opencontrail.org/network=${network.uuid}`),
+      ),
     ),
   ];
 }
@@ -57,6 +62,7 @@ export function render(context) {
 function addresses({ remote }, view, namespace, name) {
   const read = remote.get(`addresses ${view.network.uuid}`, [view], () => list("v1/addresses", { namespace, name }), {
     interval: INTERVAL,
+    maxAge: untilFirstIsFree,
   });
   const found = read.value?.items.filter((each) => each.networkUuid === view.network.uuid) ?? [];
   return h(
@@ -99,6 +105,12 @@ function inOrder(found) {
   const numbered = found.map((each) => [familyOf(each.address), numberOf(each.address), each]);
   const order = ([oneFamily, one], [otherFamily, other]) => compare(oneFamily, otherFamily) || compare(one, other);
   return numbered.sort(order).map(([, , each]) => each);
+}
+
+/** Milliseconds until the first held address is free: no message says that a hold has ended. */
+function untilFirstIsFree({ items }) {
+  const end = items.reduce((first, { until }) => Math.min(first, until ?? Infinity), Infinity);
+  return Math.max(2 * INTERVAL, end * 1000 - Date.now() + AFTER_HOLD);
 }
 
 function duration(until) {

@@ -2,10 +2,11 @@
 
 import { h } from "../dom.js";
 import { compare, countBy } from "../cluster.js";
-import { isCluster } from "../deployment.js";
+import { isCluster, ofCluster } from "../deployment.js";
+import { reportAge, silence } from "../node_health.js";
 import { link } from "../route.js";
 import { commands, contrailctlOfAgent, kubectl } from "../commands.js";
-import { facts, podLink, podNetworks, problem, state, table, time } from "../widgets.js";
+import { facts, podLink, podNetworks, problem, state, table } from "../widgets.js";
 
 export const title = ({ path }) => `Node ${path[1]}`;
 
@@ -20,48 +21,17 @@ export function render(context) {
     heading,
     report ? reported(report) : h("p", { class: "none" }, "Its agent has not reported."),
     podsOf(cluster, pods, route),
-    commandsOf(context, name),
+    commands(
+      ...ofCluster(context, kubectl("get", "contrailnode", name, "-o", "yaml"), kubectl("describe", "node", name)),
+      ...(report?.datapath === "none" ? [] : [contrailctlOfAgent(name, isCluster(context), "get", "datapath")]),
+    ),
   ];
-}
-
-function commandsOf(context, name) {
-  const inCluster = isCluster(context);
-  const ofCluster = [kubectl("get", "contrailnode", name, "-o", "yaml"), kubectl("describe", "node", name)];
-  return commands(...(inCluster ? ofCluster : []), contrailctlOfAgent(name, inCluster, "get", "datapath"));
-}
-
-/** When the agent reported, by the clock of its node. */
-export function reportAge(report) {
-  const reported = time(Date.parse(report.reportedAt) / 1000);
-  return typeof reported === "string" ? reported : h("span", null, reported, " ago");
-}
-
-/** How many problems of which kind a report has, as text. */
-export function problemsOf({
-  conflicts = [],
-  lastErrors = [],
-  refused = [],
-  missingModules = [],
-  notReady = [],
-  pendingDeletes = 0,
-}) {
-  const numbers = [
-    [notReady.length, "reasons why it is not ready"],
-    [missingModules.length, "missing modules"],
-    [conflicts.length, "conflicts"],
-    [lastErrors.length, "errors"],
-    [refused.length, "refusals"],
-    [pendingDeletes, "pending deletes"],
-  ];
-  return numbers
-    .filter(([number]) => number > 0)
-    .map(([number, what]) => `${number} ${what}`)
-    .join(", ");
 }
 
 function reported(report) {
   const versions = Object.entries(report.versions ?? {}).sort(([one], [other]) => compare(one, other));
   return [
+    problem(silence(report) && "Its agent has not reported for over 15 minutes: what follows may be outdated."),
     facts([
       ["Last report", reportAge(report)],
       ["Instance", report.instance],

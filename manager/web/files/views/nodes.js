@@ -2,14 +2,16 @@
 
 import { h } from "../dom.js";
 import { countBy } from "../cluster.js";
+import { isCluster, ofCluster } from "../deployment.js";
 import { filters } from "../filters.js";
-import { commands, contrailctl, kubectl } from "../commands.js";
+import { commands, contrailctlStatus, kubectl } from "../commands.js";
+import { problemsOf, reportAge } from "../node_health.js";
 import { nodeLink, table } from "../widgets.js";
-import { reportAge, problemsOf } from "./node.js";
 
 export const title = () => "Nodes";
 
-export function render({ cluster, route }) {
+export function render(context) {
+  const { cluster, route } = context;
   const pods = countBy(cluster.pods, (pod) => pod.node);
   const waiting = countBy(
     cluster.pods.filter((pod) => pod.state === "Waiting" || pod.state === "Refused"),
@@ -26,13 +28,16 @@ export function render({ cluster, route }) {
         waiting.get(name) ?? 0,
         report ? reportAge(report) : "none",
         Object.values(report?.versions ?? {}).join(", "),
-        report ? problemsOf(report) : "",
+        problemsOf(cluster, name),
       ];
     });
   return [
     h("h1", null, "Nodes"),
     filters(route, [{ name: "q", label: "Search" }]),
     table("nodes", ["Node", "Pods", "Waiting", "Last report", "Version", "Problems"], rows, route),
-    commands(kubectl("get", "contrailnodes"), contrailctl("check", "connectivity")),
+    commands(
+      contrailctlStatus(isCluster(context)),
+      ...ofCluster(context, kubectl("get", "contrailnodes"), "contrailctl check connectivity"),
+    ),
   ];
 }

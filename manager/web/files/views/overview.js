@@ -2,9 +2,11 @@
 
 import { h } from "../dom.js";
 import { link } from "../route.js";
-import { commands, contrailctl } from "../commands.js";
+import { commands, contrailctl, contrailctlStatus } from "../commands.js";
+import { isCluster } from "../deployment.js";
 import { networkLink, nodeLink, podLink, state, time, usage, problem } from "../widgets.js";
-import { problemsOf } from "./node.js";
+import { problemsOf, unwellNodes } from "../node_health.js";
+import { eventSubject } from "../event_subject.js";
 import { eventsByMinute } from "../events_by_minute.js";
 
 export const title = () => "Overview";
@@ -13,13 +15,14 @@ export const watchedEvents = () => ({});
 const STATES = ["Ready", "Waiting", "Refused", "HostNetwork", "Excluded"];
 const SHOWN = 5;
 
-export function render({ cluster, events }) {
+export function render(context) {
+  const { cluster, events } = context;
   return [
     h("h1", null, "Overview"),
     numbers(cluster),
     attention(cluster),
     now(events),
-    commands(contrailctl("status"), contrailctl("get", "pods")),
+    commands(contrailctlStatus(isCluster(context)), contrailctl("get", "pods")),
   ];
 }
 
@@ -66,11 +69,10 @@ function fullest(cluster) {
 }
 
 function unwell(cluster) {
-  const nodes = [...cluster.reports.values()].filter(({ report }) => problemsOf(report));
   return section(
-    "Nodes that report problems",
-    nodes,
-    ({ name, report }) => [nodeLink(name), " ", problemsOf(report)],
+    "Nodes with problems",
+    unwellNodes(cluster),
+    (name) => [nodeLink(name), " ", problemsOf(cluster, name)],
     link(["nodes"]),
   );
 }
@@ -112,7 +114,8 @@ function now(events) {
             time(event.lastSeen),
             " ago ",
             h("strong", null, event.reason),
-            ` ${event.kind} ${event.namespace}/${event.name}`,
+            " ",
+            eventSubject(event),
           ),
         ),
     ),

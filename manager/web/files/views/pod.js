@@ -5,7 +5,7 @@ import { h } from "../dom.js";
 import { commands, contrailctl, contrailctlOfAgent, kubectl } from "../commands.js";
 import { networkAddress, facts, nodeLink, problem, state, table } from "../widgets.js";
 import { cure } from "../advice.js";
-import { isCluster } from "../deployment.js";
+import { isCluster, ofCluster } from "../deployment.js";
 import { eventTable } from "../event_table.js";
 import { hasOpenStep, readTrace, traceTable } from "../trace.js";
 import { ports } from "../ports.js";
@@ -60,7 +60,7 @@ export function render(context) {
     h("section", null, h("h2", null, "Events"), problem(events.problem || watched.problem), eventTable(ofPod)),
     commands(
       contrailctl("describe", "pod", `${namespace}/${name}`),
-      kubectl("describe", "pod", name, "-n", namespace),
+      ...ofCluster(context, kubectl("describe", "pod", name, "-n", namespace)),
       ...ofNode(context, known, trace.value),
     ),
   ];

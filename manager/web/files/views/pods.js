@@ -3,6 +3,7 @@
 import { h } from "../dom.js";
 import { filteredPods, filters } from "../filters.js";
 import { networkLabel } from "../cluster.js";
+import { ofCluster } from "../deployment.js";
 import { link, withFilters } from "../route.js";
 import { commands, contrailctl, kubectl } from "../commands.js";
 import { nodeLink, podLink, podNetworks, state, table } from "../widgets.js";
@@ -11,7 +12,8 @@ export const title = () => "Pods";
 
 const STATES = ["Ready", "Waiting", "Refused", "HostNetwork", "Excluded"];
 
-export function render({ cluster, route }) {
+export function render(context) {
+  const { cluster, route } = context;
   const found = filteredPods(cluster, route);
   const rows = found.map((pod) => [
     podLink(pod),
@@ -33,7 +35,7 @@ export function render({ cluster, route }) {
     table("pods", ["Pod", "State", "Networks", "Node", "Reason"], rows, route),
     commands(
       contrailctl("get", "pods", ...(namespace ? ["-n", namespace] : [])),
-      kubectl("get", "pods", ...(namespace ? ["-n", namespace] : ["-A"]), "-o", "wide"),
+      ...ofCluster(context, kubectl("get", "pods", ...(namespace ? ["-n", namespace] : ["-A"]), "-o", "wide")),
     ),
   ];
 }

@@ -1,5 +1,6 @@
 // Pods that wait or are refused, each with the reason and what to do.
 
+import { ofCluster } from "../deployment.js";
 import { h } from "../dom.js";
 import { countBy } from "../cluster.js";
 import { cure } from "../advice.js";
@@ -32,6 +33,9 @@ export function render(context) {
     ]),
     h("p", { role: "status" }, `${found.length} of ${all.length} waiting or refused pods.`),
     table("waiting pods", ["Pod", "State", "Reason", "Message", "What to do"], rows, route),
-    commands(contrailctl("get", "pods"), kubectl("get", "events", "-A", "--field-selector", "type=Warning")),
+    commands(
+      contrailctl("get", "pods"),
+      ...ofCluster(context, kubectl("get", "events", "-A", "--field-selector", "type=Warning")),
+    ),
   ];
 }

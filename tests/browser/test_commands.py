@@ -1,0 +1,81 @@
+"""The commands beside what the page shows: each works where the page says that it does."""
+
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import ONE_BROWSER, Show
+from tests.support.embedded_process import EmbeddedProcess
+
+pytestmark = ONE_BROWSER
+
+NODE = socket.gethostname()
+VIEWS = (
+    "",
+    "networks",
+    "networks/demo/blue",
+    "networks/-/k8s-default-pod-network",
+    "pods",
+    "pods?namespace=demo",
+    "pods/demo/web",
+    "pods/demo/waits",
+    "waiting",
+    "nodes",
+    f"nodes/{NODE}",
+    "events",
+)
+OF_A_CLUSTER = {
+    "": "contrailctl status",
+    "networks/demo/blue": "kubectl get network-attachment-definitions.k8s.cni.cncf.io blue -n demo -o yaml",
+    "pods": "kubectl get pods -A -o wide",
+    "pods/demo/web": "kubectl describe pod web -n demo",
+    "waiting": "kubectl get events -A --field-selector type=Warning",
+    "nodes": "kubectl get contrailnodes",
+    f"nodes/{NODE}": f"kubectl describe node {NODE}",
+    "events": "kubectl get events -A",
+}
+NO_AGENT = {"error": "ports are known to the agents of their nodes", "reason": "NoAgent"}
+
+
+def commands(page: Page) -> list[str]:
+    """The commands of the view."""
+    page.wait_for_selector(".commands", state="attached")
+    return page.locator(".commands code").all_text_contents()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_command_of_a_single_machine_succeeds(show_still: Show, view: str) -> None:
+    page = show_still(view)
+    shown = [shlex.split(text) for text in commands(page)]
+    assert shown or view == f"nodes/{NODE}"  # this one has no datapath
+    for program, *arguments in shown:
+        assert program == "contrailctl"
+        command = [str(Path(sys.executable).parent / program), *arguments]
+        ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
+        assert ended.returncode == 0, (arguments, ended.stderr, ended.stdout)
+
+
+@pytest.mark.parametrize("view", OF_A_CLUSTER)
+def test_a_cluster_has_those_of_kubectl(show_still: Show, view: str) -> None:
+    page = show_still(tolerated="404 .*/v1/ports")
+
+    def answer(route: Route) -> None:
+        route.fulfill(status=404, json=NO_AGENT)
+
+    page.route("**/v1/ports?*", answer)
+    page.reload()
+    page.evaluate("(address) => { location.hash = address; }", f"#/{view}")
+    expect(page.locator(".commands code").filter(has_text=OF_A_CLUSTER[view]).first).to_be_visible()
+    assert OF_A_CLUSTER[view] in commands(page)
+
+
+def test_the_status_of_a_single_machine_is_that_of_both_its_processes(
+    show_still: Show, still_node: EmbeddedProcess
+) -> None:
+    url = f"http://{still_node.listen}"
+    assert f"contrailctl --manager {url} --agent {url} status" in commands(show_still())
