@@ -39,6 +39,11 @@ NO_AGENT = "NoAgent"
 """`reason` of a manager that knows no ports: those of other machines are known to their agents alone."""
 
 _TEXT: Json = {"type": "string"}
+_TOKEN: Json = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Of the setting api-access.token-file, if there is one.",
+}
 _ERROR: Json = {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]}
 _NO_TRACE: Json = {**_ERROR, "properties": {"error": _TEXT, "reason": {"enum": [NO_CLUSTER]}}}
 _NO_PORTS: Json = {**_ERROR, "properties": {"error": _TEXT, "reason": {"enum": [NO_AGENT]}}}
@@ -102,7 +107,8 @@ def openapi_document() -> bytes:
         {
             "openapi": "3.1.0",
             "info": {"title": "contrail-manager", "version": "1"},
-            "components": {"schemas": components},
+            "components": {"schemas": components, "securitySchemes": {"token": _TOKEN}},
+            "security": [{}, {"token": []}],  # a token is required only if one is configured
             "paths": paths,
         }
     )

@@ -37,6 +37,12 @@ async def test_every_route_is_described_and_no_other(running: RunningManager) ->
     assert {route.path for route in routes} == {*described["paths"], "/v1/openapi.json"}
 
 
+def test_the_token_is_described_as_optional() -> None:
+    described = json.loads(openapi_document())
+    assert described["security"] == [{}, {"token": []}]
+    assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
 def test_messages_of_a_watch_conform_to_the_document(node: EmbeddedProcess) -> None:
     document = node.get("/v1/openapi.json")
     schema = {"$ref": "#/components/schemas/WatchMessage", "components": document["components"]}
