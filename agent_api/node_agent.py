@@ -21,7 +21,7 @@ from agent_api.ports.stale import STALE_TIMEOUT, DeviceExists, StalePortCleaner,
 from agent_api.ports.table import PortTable
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from agent_api.virtual_machine_watch import INITIAL_BACKOFF, VirtualMachineWatch, WatchedStore
-from contrail_config.objects import Refusal, VirtualMachine
+from contrail_config.objects import NetworkRepairs, Refusal, VirtualMachine
 
 
 class NodeAgent:
@@ -143,6 +143,10 @@ class NodeAgent:
     def repairs(self) -> dict[str, int]:
         """Returns the numbers of repairs since the start, by kind of what other programs had changed."""
         return {} if self.datapath is None else dict(self.datapath.reports.repairs)
+
+    def network_repairs(self) -> list[NetworkRepairs]:
+        """Returns the networks of which the datapath repaired what other programs had changed, the latest first."""
+        return [] if self.datapath is None else self.datapath.network_repairs()
 
     def missing_modules(self) -> tuple[str, ...]:
         """Returns the modules that the node's kernel lacks for its datapath."""

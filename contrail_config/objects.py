@@ -180,6 +180,15 @@ class Refusal(ConfigObject, frozen=True):
     connected: bool = False
 
 
+class NetworkRepairs(ConfigObject, frozen=True):
+    """How often a node repaired what other programs had changed of a network, and when last (RFC 3339)."""
+
+    network: FqName
+    vni: int
+    repairs: int
+    latest: str
+
+
 class Pending(ConfigObject, frozen=True):
     """Why a pod has no interfaces yet: reason and message as in its event. The message may be cut."""
 

@@ -27,6 +27,24 @@ class Drops(msgspec.Struct, frozen=True):
     ports: dict[str, int] = {}
 
 
+class HostEndCounters(msgspec.Struct, frozen=True, array_like=True):
+    """What the host end of a port has received from the pod, and sent to it."""
+
+    received_packets: int
+    received_bytes: int
+    sent_packets: int
+    sent_bytes: int
+
+
+class PortCounters(msgspec.Struct, frozen=True):
+    """Packets and bytes that a pod has sent and received by an interface; what was sent includes what was dropped."""
+
+    sent_packets: int
+    sent_bytes: int
+    received_packets: int
+    received_bytes: int
+
+
 class _Network(msgspec.Struct):
     name: str | None
     ports: int
@@ -62,7 +80,8 @@ class PortCondition(StrEnum):
 class PortState(msgspec.Struct, frozen=True):
     """State of an interface's port. `namespace` is that of its host end, None for the node's own or none.
 
-    `drops` are those of the whole network, `spoofing` those of this port; both None where they are not known.
+    `drops` are those of the whole network, `spoofing` those of this port. These and the `counters` are None where they
+    are not known.
     """
 
     condition: PortCondition
@@ -70,6 +89,7 @@ class PortState(msgspec.Struct, frozen=True):
     namespace: str | None = None
     drops: Drops | None = None
     spoofing: int | None = None
+    counters: PortCounters | None = None
 
 
 class DatapathStatus(msgspec.Struct):
@@ -83,6 +103,7 @@ class DatapathStatus(msgspec.Struct):
     follower: str | None = None
     age: float | None = None
     report: _Report | None = None
+    counters: dict[int, dict[str, HostEndCounters]] = {}
 
     @property
     def silence(self) -> str | None:
@@ -110,7 +131,8 @@ class DatapathStatus(msgspec.Struct):
         condition, reason = (PortCondition.NOT_PLUGGED, "") if link is None else self._condition(vni, link)
         drops = self.report.drops.get(vni) if self.report else None
         spoofing = drops.ports.get(link, 0) if drops and link else None
-        return PortState(condition, reason, name_of(vni) if vni else None, drops, spoofing)
+        counters = _of_pod(self.counters.get(vni, {}).get(link or ""))
+        return PortState(condition, reason, name_of(vni) if vni else None, drops, spoofing, counters)
 
     def _condition(self, vni: int, link: str) -> tuple[PortCondition, str]:
         report = self.report or _Report()
@@ -132,6 +154,13 @@ class DatapathStatus(msgspec.Struct):
             problem=report.problems.get(vni),
             drops=report.drops.get(vni),
         )
+
+
+def _of_pod(counted: HostEndCounters | None) -> PortCounters | None:
+    """Returns the counters from the pod's side."""
+    if counted is None:
+        return None
+    return PortCounters(counted.received_packets, counted.received_bytes, counted.sent_packets, counted.sent_bytes)
 
 
 def _concerns(refusal: Refusal, index: int, interface: VirtualMachineInterface) -> bool:

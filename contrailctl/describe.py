@@ -131,6 +131,9 @@ def _state_fields(port: PortState) -> dict[str, str]:
         "Host Namespace": port.namespace or "the node's own",
         "Port": f"{port.condition.value}: {port.reason}" if port.reason else port.condition.value,
     }
+    if port.counters is not None:
+        fields["Sent"] = f"{port.counters.sent_packets} packets, {port.counters.sent_bytes} bytes"
+        fields["Received"] = f"{port.counters.received_packets} packets, {port.counters.received_bytes} bytes"
     if port.spoofing is not None:
         fields["Port Drops"] = f"{port.spoofing} spoofing"
     if port.drops:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +23,7 @@ from agent_api.datapath.lost_devices import has_lost_device
 from agent_api.datapath.metrics import DatapathMetrics
 from agent_api.datapath.refusals import reported_refusals
 from agent_api.datapath.refused_interfaces import RefusedInterfaces
-from agent_api.datapath.report import DatapathReport
+from agent_api.datapath.report import DatapathReport, PortCounters
 from agent_api.datapath.reports import MAX_AGE, DatapathReports
 from agent_api.datapath.slice_index import SliceIndex
 from agent_api.datapath.slice_watches import SliceWatches
@@ -30,7 +31,7 @@ from agent_api.datapath.unconnected_ports import UnconnectedPorts
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
-from contrail_config.objects import Refusal, VirtualMachine, VirtualMachineInterface
+from contrail_config.objects import NetworkRepairs, Refusal, VirtualMachine, VirtualMachineInterface
 from contrail_config.store import SliceStore
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,8 @@ class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
     """The datapath as this agent knows it: `version` and networks of the state that was served last, and the report.
 
     `networks` are by VNI, the routed ports by 0. `refused`: networks that are not connected, and subnets without a
-    route. `follower` programs the kernel now, None if nothing does. `age`: seconds since the report.
+    route. `follower` programs the kernel now, None if nothing does. `age`: seconds since the report. `counters`: the
+    latest that were reported, of ports by VNI and link; they may be of an earlier report.
     """
 
     version: str | None
@@ -71,6 +73,7 @@ class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
     follower: str | None
     age: float | None
     report: DatapathReport | None
+    counters: PortCounters
     datapath: Datapath = Datapath.LINUX
 
 
@@ -176,6 +179,15 @@ class LinuxDatapath:
         found = [*self.feed.refused, *reported_refusals(reported, self.feed.names)]
         return sorted(found, key=lambda each: (each.network, each.subnet or "", each.reason))
 
+    def network_repairs(self) -> list[NetworkRepairs]:
+        """Returns the networks that were repaired, the latest first; index 0 is of no single network."""
+        names = self.feed.names
+        return [
+            NetworkRepairs(names[int(vni)], int(vni), each.repairs, _text_of(each.latest))
+            for vni, each in reversed(self.reports.repaired_networks.items())
+            if int(vni) in names
+        ]
+
     def refused_interfaces(self, virtual_machine: VirtualMachine) -> dict[int, str]:
         """Returns why interfaces of a virtual machine must not be connected now, by index."""
         return self._refused_interfaces.of(virtual_machine)
@@ -190,6 +202,7 @@ class LinuxDatapath:
             follower=self.lease.holder,
             age=None if reports.latest is None else round(reports.age, 3),
             report=reports.latest,
+            counters=reports.counters,
         )
 
     def _networks(self) -> dict[str, NetworkStatus]:
@@ -272,6 +285,11 @@ class LinuxDatapath:
 
 def _number(interface: VirtualMachineInterface, index: int) -> int:
     return interface.vni if index else INDEX_0
+
+
+def _text_of(seconds: float) -> str:
+    """Returns a time since the epoch as RFC 3339 has it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _first_few(reasons: list[str]) -> Iterator[str]:

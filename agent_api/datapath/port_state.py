@@ -1,11 +1,11 @@
-"""State of the port of an interface: whether it is plugged and connected, and what its network's filter dropped."""
+"""State of the port of an interface: whether it is plugged and connected, what it counts and its network dropped."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent_api.datapath.feed import INDEX_0
 from agent_api.datapath.linux_datapath import LinuxDatapath
-from agent_api.datapath.report import Drops
+from agent_api.datapath.report import Counters, Drops
 from agent_api.datapath.reports import MAX_AGE
 from agent_api.ports.container import ContainerPort
 from contrail_config.objects import Refusal, VirtualMachineInterface
@@ -24,12 +24,16 @@ class PortCondition(StrEnum):
 
 
 class PortState(NamedTuple):
-    """State of an interface's port. `drops` are those of the whole network; None where they are not known."""
+    """State of an interface's port. `drops` are those of the whole network.
+
+    `drops` and `counters` are None where they are not known.
+    """
 
     condition: PortCondition
     reason: str
     port: ContainerPort | None
     drops: Drops | None = None
+    counters: Counters | None = None
 
 
 def port_state(
@@ -41,14 +45,15 @@ def port_state(
     number = interface.vni if index else INDEX_0
     latest = datapath.reports.latest
     drops = None if latest is None else latest.drops.get(str(number))
+    counters = None if port is None else datapath.reports.counters.get(str(number), {}).get(port.host_ifname)
     refusal = next((each for each in datapath.refusals() if _concerns(each, index, interface)), None)
     if refusal is not None:
-        return PortState(PortCondition.PROBLEM, refusal.message, port, drops)
+        return PortState(PortCondition.PROBLEM, refusal.message, port, drops, counters)
     if index and not number:
         return PortState(PortCondition.PROBLEM, "its network has no VNI", port)
     if port is None:
         return PortState(PortCondition.NOT_PLUGGED, "", None, drops)
-    return PortState(*_reported(datapath, number, port.host_ifname), port, drops)
+    return PortState(*_reported(datapath, number, port.host_ifname), port, drops, counters)
 
 
 def _without_datapath(port: ContainerPort | None) -> PortState:

@@ -39,6 +39,24 @@ class Drops(msgspec.Struct, frozen=True, rename="kebab"):
     ports: Annotated[dict[Link, Number], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
 
 
+class Counters(msgspec.Struct, frozen=True, array_like=True):
+    """What the host end of a port has received from its pod and sent to it since it was created; an array.
+
+    An array since a node has thousands of them.
+    """
+
+    received_packets: Number
+    received_bytes: Number
+    sent_packets: Number
+    sent_bytes: Number
+
+
+PortCounters = Annotated[
+    dict[Vni, Annotated[dict[Link, Counters], msgspec.Meta(max_length=_MAX_NETWORKS)]],
+    msgspec.Meta(max_length=_MAX_NETWORKS),
+]
+
+
 class RefusedRoute(msgspec.Struct, frozen=True, rename="kebab"):
     """A subnet of the network with number `vni` that has no route, and what it overlaps, `by` another network or not.
 
@@ -56,12 +74,14 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     """The state of the kernel after it was brought to `version` of the desired state, in `seconds`.
 
     `changes` and `repaired` count since the previous report: objects changed because the desired state changed, and
-    because somebody else had changed them; `repairs` are those of networks, by kind of what had been changed.
+    because somebody else had changed them; `repairs` are those of networks, by kind of what had been changed, and
+    `repaired_networks` the same by VNI.
     `problems` says what is not as desired, `missing` lists the links of desired ports that do not exist; both are
     complete, by VNI. `unconnected` are the numbers of networks whose pods on other nodes were not made reachable, since
     that failed. `refused` are subnets without a route, which is no problem. `tunnel_mtu` is the longest packet of a pod
     that fits the node's tunnels, None if that is not known. `missing_modules` are those of the kernel that `problems`
-    name as missing. `daemon_version` is that of the node daemon, None if another program sent the report.
+    name as missing. `daemon_version` is that of the node daemon, None if another program sent the report. `counters`
+    are those of ports by link, None if they were not read for this report, and those of an earlier one continue.
 
     Unknown keys are those of a newer process, and ignored.
     """
@@ -74,11 +94,13 @@ class DatapathReport(msgspec.Struct, frozen=True, rename="kebab"):
     missing: Annotated[dict[Vni, Links], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
     drops: Annotated[dict[Vni, Drops], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
     repairs: Annotated[dict[Kind, Number], msgspec.Meta(max_length=_MAX_KINDS)] = {}
+    repaired_networks: Annotated[dict[Vni, Number], msgspec.Meta(max_length=_MAX_NETWORKS)] = {}
     refused: Annotated[tuple[RefusedRoute, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
     unconnected: Annotated[tuple[VniNumber, ...], msgspec.Meta(max_length=_MAX_NETWORKS)] = ()
     tunnel_mtu: Annotated[int, msgspec.Meta(ge=1, le=65535)] | None = None
     missing_modules: Annotated[tuple[Module, ...], msgspec.Meta(max_length=_MAX_KINDS)] = ()
     daemon_version: Version | None = None
+    counters: PortCounters | None = None
 
 
 _decoder = msgspec.json.Decoder(DatapathReport)

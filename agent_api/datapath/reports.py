@@ -3,8 +3,11 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
-from agent_api.datapath.report import DatapathReport, Drops
+import msgspec
+
+from agent_api.datapath.report import DatapathReport, Drops, PortCounters
 
 MAX_AGE = 60.0
 """Seconds without a report after which the datapath counts as not programmed; reports come at least every 30 s."""
@@ -15,18 +18,33 @@ REPAIR_KINDS = (
 )  # fmt: skip
 """What had been changed; `audit`: nothing had been notified. Kinds of a newer process are counted as `other`."""
 
+MAX_REPAIRED = 256
+"""Networks whose repairs are counted: those that were repaired last."""
+
 DROP_REASONS = ("spoofing", "broadcast", "tunnel", "mtu")
 
 
-class DatapathReports:
-    """`clock` returns monotonic seconds."""
+class RepairedNetwork(NamedTuple):
+    """How often a network was repaired, and when last, in seconds since the epoch."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.latest: DatapathReport | None = None
+    repairs: int
+    latest: float
+
+
+class DatapathReports:
+    """`clock` returns monotonic seconds, `wall_clock` seconds since the epoch."""
+
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self.latest: DatapathReport | None = None  # without counters
+        self.counters: PortCounters = {}  # the latest that were reported
         self.repaired = 0
         self.drops = Counter[str]()  # by reason
         self.repairs = Counter[str]()  # by kind
+        self.repaired_networks: dict[str, RepairedNetwork] = {}  # by VNI, the latest at the end
         self._clock = clock
+        self._wall_clock = wall_clock
         self._counted: dict[str, Drops] = {}  # by VNI, the numbers that `drops` has
         self._since = clock()  # the time of the latest report, or of the start
         self._missing: dict[tuple[str, str], float] = {}  # when a link of a network, by VNI, was first reported missing
@@ -41,7 +59,9 @@ class DatapathReports:
         self.repaired += report.repaired
         for kind, number in report.repairs.items():
             self.repairs[kind if kind in REPAIR_KINDS else "other"] += number
-        self.latest = report
+        self._count_repairs(report.repaired_networks)
+        self.counters = self.counters if report.counters is None else report.counters
+        self.latest = msgspec.structs.replace(report, counters=None)
         self._since = self._clock()
         missing = ((vni, link) for vni, links in report.missing.items() for link in links)
         self._missing = {each: self._missing.get(each, self._since) for each in missing}
@@ -71,6 +91,13 @@ class DatapathReports:
             return [f"datapath: nothing reported for more than {MAX_AGE:g} s: contrail-cnid does not program it"]
         problems = {} if self.latest is None else self.latest.problems
         return [f"datapath: {_network(vni)}: {problems[vni]}" for vni in sorted(problems, key=int)]
+
+    def _count_repairs(self, reported: dict[str, int]) -> None:
+        for vni, number in reported.items():
+            before = self.repaired_networks.pop(vni, RepairedNetwork(0, 0.0))
+            self.repaired_networks[vni] = RepairedNetwork(before.repairs + number, self._wall_clock())
+        for oldest in list(self.repaired_networks)[:-MAX_REPAIRED]:
+            del self.repaired_networks[oldest]
 
     def _count_drops(self, reported: dict[str, Drops]) -> None:
         for vni, drops in reported.items():

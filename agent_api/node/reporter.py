@@ -38,6 +38,9 @@ _MAX_REFUSAL_LENGTH = 1024  # characters
 _MAX_REFUSED = 32
 """Refusals in a report, the same ones each time."""
 
+_MAX_REPAIRED = 32
+"""Networks that were repaired, the latest ones."""
+
 _MAX_MODULES = 16
 _ERROR_TTL = 3600.0  # seconds
 _CONFLICT_TTL = 900.0  # seconds; longer than the heartbeats by which two agents of one node detect each other
@@ -93,6 +96,7 @@ class NodeReporter:
         self._missing_modules = agent.missing_modules
         self._daemon_version = agent.daemon_version
         self._repairs = agent.repairs
+        self._network_repairs = agent.network_repairs
         self._writer = writer
         self._versions = dict(versions)
         self._intervals = intervals or ReportIntervals()
@@ -143,6 +147,7 @@ class NodeReporter:
             not_ready=tuple(_sendable(reason)[:_MAX_REASON_LENGTH] for reason in self._readiness()[:_MAX_ENTRIES]),
             missing_modules=self._missing_modules()[:_MAX_MODULES],
             repairs=self._repairs(),
+            repaired_networks=tuple(self._network_repairs()[:_MAX_REPAIRED]),
         )
 
     async def _write(self, report: NodeReport) -> None:

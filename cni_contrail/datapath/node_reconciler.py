@@ -25,9 +25,11 @@ from cni_contrail.datapath.network_ports import ports_in, strangers
 from cni_contrail.datapath.network_reconciler import reconcile_network
 from cni_contrail.datapath.node_outcome import INDEX_0, NodeOutcome
 from cni_contrail.datapath.node_tunnels import NodeTunnels
+from cni_contrail.datapath.port_counters import port_counters
 from cni_contrail.datapath.routed_reconciler import reconcile_routed
 from cni_contrail.datapath.tunnels import remove_all_tunnels
 from cni_contrail.datapath.uplinks import Uplinks, remove_unused_table, remove_uplink
+from cni_contrail.link.counters import Counters
 from cni_contrail.link.errors import LinkError
 
 STALE_SECONDS = 10.0
@@ -88,6 +90,10 @@ class NodeReconciler:
         """Forgets since when what is stale: another process programs the kernel from now."""
         self._stale_since = {}
         self._tunnels.forget_all()
+
+    def counters(self, desired: Sequence[Network], routed: Routed) -> dict[int, dict[str, Counters]]:
+        """Returns packets and bytes of the ports that exist, by number of the network and link."""
+        return port_counters(self._namespaces, desired, routed)
 
     def reconcile(
         self,

@@ -15,6 +15,7 @@ from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RejectedError, UnreachableError
 from cni_contrail.follower.desired_state import DesiredState, read_desired_state
 from cni_contrail.follower.rehearsal import named_modules
+from cni_contrail.link.counters import Counters
 from cni_contrail.link.named_tuple import NamedTuple
 
 _MAX_PROBLEM = 200  # characters of each problem in a report
@@ -45,21 +46,27 @@ def next_desired_state(endpoint: Endpoint, follower: str, known: str, wait: floa
 class Changes(NamedTuple):
     """Objects changed since the last report: for another desired state, and because somebody else had changed them.
 
-    `repairs` are those of networks, by kind of what had been changed; one may be of several kinds.
+    `repairs` are those of networks, by kind of what had been changed; one may be of several kinds. `networks` are the
+    same by number of the network, index 0 by 0.
     """
 
     desired: int
     repaired: int
     repairs: Mapping[str, int] = MappingProxyType({})
+    networks: Mapping[int, int] = MappingProxyType({})
 
     def plus(self, other: Changes) -> Changes:
         """Returns the sum."""
         repairs = Counter(self.repairs) + Counter(other.repairs)
-        return Changes(self.desired + other.desired, self.repaired + other.repaired, repairs)
+        networks = Counter(self.networks) + Counter(other.networks)
+        return Changes(self.desired + other.desired, self.repaired + other.repaired, repairs, networks)
 
 
 class Report(NamedTuple):
-    """What was done for a version of the desired state, in `seconds`. `daemon_version`: release of the node daemon."""
+    """What was done for a version of the desired state, in `seconds`. `daemon_version`: release of the node daemon.
+
+    `counters` are those of ports by number of the network and link, None if they were not read for this report.
+    """
 
     version: str
     changes: Changes
@@ -67,6 +74,7 @@ class Report(NamedTuple):
     seconds: float
     tunnel_mtu: int | None = None
     daemon_version: str | None = None
+    counters: Mapping[int, Mapping[str, Counters]] | None = None
 
     def document(self) -> dict[str, Any]:
         """Returns the body of the request."""
@@ -77,6 +85,7 @@ class Report(NamedTuple):
             "changes": self.changes.desired,
             "repaired": self.changes.repaired,
             "repairs": dict(self.changes.repairs),
+            "repaired-networks": {str(vni): number for vni, number in self.changes.networks.items()},
             "seconds": round(self.seconds, 6),
             "problems": problems,
             "missing": missing,
@@ -86,6 +95,7 @@ class Report(NamedTuple):
             "tunnel-mtu": self.tunnel_mtu,
             "missing-modules": named_modules(self.outcome.problems.values()),
             "daemon-version": self.daemon_version,
+            "counters": None if self.counters is None else {str(vni): each for vni, each in self.counters.items()},
         }
 
 

@@ -5,6 +5,7 @@ Two threads use it, one at a time: one brings new desired states and audits, the
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -22,9 +23,11 @@ from cni_contrail.follower.changed_networks import changed_networks
 from cni_contrail.follower.desired_state import DesiredState
 from cni_contrail.follower.rehearsal import Rehearsal, Rehearse, nothing_is_missing
 from cni_contrail.follower.repair_schedule import RepairSchedule
+from cni_contrail.link.counters import Counters
 from cni_contrail.quoting import listed, quoted
 
 _AUDIT_INTERVAL = 30.0  # seconds
+_COUNTERS_INTERVAL = 25.0  # seconds; below that of audits, so that each of these has them
 _NOTHING_DONE = NodeOutcome.nothing()
 BY_AUDIT = "audit"
 """Kind of repairs of what the kernel had not notified of."""
@@ -82,6 +85,7 @@ class KernelProgram:
         self.unreported = Changes(0, 0)
         self._seconds = 0.0
         self._audited = 0.0
+        self._counted = -math.inf  # when counters of ports were read for a report that arrived
 
     @property
     def version(self) -> str:
@@ -127,6 +131,7 @@ class KernelProgram:
             self._desired = None
             self._outcome = _NOTHING_DONE
             self.unreported = Changes(0, 0)
+            self._counted = -math.inf
             self._schedule = RepairSchedule()
             self._reconciler.forget()
 
@@ -161,9 +166,15 @@ class KernelProgram:
         return None if due is None else max(0.0, due - self._clock())
 
     def report(self) -> None:
-        """Sends what was done since the last report, and the state of all networks. Raises `PluginError`."""
+        """Sends what was done since the last report, and the state of all networks. Raises `PluginError`.
+
+        With the counters of all ports, unless the agent has got them less than 25 s ago: while networks change there
+        may be many reports in a second.
+        """
         with self._report_lock:
             with self._lock:
+                counted = self._clock()
+                is_counted = counted - self._counted >= _COUNTERS_INTERVAL
                 report = Report(
                     self.version,
                     self.unreported,
@@ -171,16 +182,22 @@ class KernelProgram:
                     self._seconds,
                     self._reconciler.tunnel_mtu,
                     self._daemon_version,
+                    self._counters() if is_counted else None,
                 )
                 self.unreported = Changes(0, 0)
             sent = False
             try:
                 send_report(self._endpoint, self._follower, report)
                 sent = True
+                if report.counters:  # without any port the next report may have the first one's
+                    self._counted = counted
             finally:
                 if not sent:
                     with self._lock:
                         self.unreported = self.unreported.plus(report.changes)
+
+    def _counters(self) -> dict[int, dict[str, Counters]]:
+        return {} if self._desired is None else self._reconciler.counters(self._desired.networks, self._desired.routed)
 
     def _reconcile(self, desired: DesiredState, *, is_audit: bool) -> None:
         started = self._clock()
@@ -195,8 +212,9 @@ class KernelProgram:
         if is_audit and made:
             self._log.warning(f"datapath: {made} changes repaired what another program had changed")
         self._log_removed(self._outcome)
-        repairs = {BY_AUDIT: sum(map(bool, self._outcome.changes.values()))} if made else {}
-        self.unreported = self.unreported.plus(Changes(0, made, repairs) if is_audit else Changes(made, 0))
+        networks = {vni: 1 for vni, changes in self._outcome.changes.items() if changes}
+        repairs = {BY_AUDIT: len(networks)} if made else {}
+        self.unreported = self.unreported.plus(Changes(0, made, repairs, networks) if is_audit else Changes(made, 0))
         self._seconds = self._clock() - started
         self._log_problems()
 
@@ -219,18 +237,19 @@ class KernelProgram:
         before = self._outcome
         outcome = self._reconciler.repair(desired.networks, desired.routed, desired.underlay, due)
         self._outcome = before.updated(outcome, due)
-        made, repaired, repairs = sum(outcome.changes.values()), 0, Counter[str]()
+        made, repaired, repairs, networks = sum(outcome.changes.values()), 0, Counter[str](), dict[int, int]()
         for vni, drift in due.items():
             changes = outcome.changes.get(vni, 0)
             self._schedule.audited(vni, drift, self._clock(), changes=changes)
             if changes and drift.objects:  # what a deleted port has left is removed, not repaired
                 repaired += changes
+                networks[vni] = 1
                 repairs.update(kind.replace(" ", "-") for kind in drift.objects)
                 self._log.warning(
                     f"datapath: {_network(vni)}: repaired after a change by {_cause(drift)} ({changes} changes)"
                 )
         self._log_removed(outcome)
-        self.unreported = self.unreported.plus(Changes(made - repaired, repaired, repairs))
+        self.unreported = self.unreported.plus(Changes(made - repaired, repaired, repairs, networks))
         self._log_problems()
         return made > 0 or (before.problems, before.missing) != (self._outcome.problems, self._outcome.missing)
 

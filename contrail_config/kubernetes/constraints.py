@@ -18,6 +18,7 @@ from contrail_config.kubernetes.kinds import BlockSpec, LastAllocation, NodeRepo
 from contrail_config.objects import (
     Endpoint,
     InterfaceAddress,
+    NetworkRepairs,
     NetworkSlice,
     Pending,
     Refusal,
@@ -168,6 +169,12 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "message": _text(1024),
         "subnet": _CIDR,
     },
+    NetworkRepairs: {
+        "network": _FQ_NAME,
+        "vni": _VNI,
+        "repairs": _integer(0, 2**53 - 1),
+        "latest": _text(64),
+    },
     Pending: {"reason": _REASON, "message": _text(1024)},
     LastAllocation: {"address": _ADDRESS},
     BlockSpec: {"network": _UUID, "first": _ADDRESS, "addresses": _text(32768), "node": _OBJECT_NAME},
@@ -185,6 +192,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "not_ready": _list(8, _text(1024)),
         "missing_modules": _list(16, _text(64)),
         "repairs": Constraint({"maxProperties": 64}, items=Constraint({"minimum": 0, "maximum": 2**53 - 1})),
+        "repaired_networks": _list(32),
     },
 }
 

@@ -18,7 +18,7 @@ import msgspec
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.node_buckets import is_node_bucket, node_bucket
-from contrail_config.objects import ConfigObject, NetworkSlice, Refusal, VirtualMachine, VirtualNetwork
+from contrail_config.objects import ConfigObject, NetworkRepairs, NetworkSlice, Refusal, VirtualMachine, VirtualNetwork
 from contrail_config.unknown_fields import with_unknown_fields
 
 GROUP: Final = "opencontrail.org"
@@ -192,7 +192,8 @@ class NodeReport(ConfigObject, frozen=True):
     which it has no route. `tunnel_mtu`: the longest packet of a pod that fits into a tunnel of the node, in bytes.
     `datapath`: what connects its pods, `linux` or `none`. `not_ready`: why the agent is not ready, at most 8 reasons.
     `missing_modules`: modules that the node's kernel lacks, so that it takes no pods. `repairs`: how often the datapath
-    repaired what other programs had changed, by kind, since the start of the agent.
+    repaired what other programs had changed, by kind, since the start of the agent. `repaired_networks`: the same by
+    network, of the latest.
     """
 
     reported_at: str
@@ -208,6 +209,7 @@ class NodeReport(ConfigObject, frozen=True):
     not_ready: tuple[str, ...] = ()
     missing_modules: tuple[str, ...] = ()
     repairs: dict[str, int] = msgspec.field(default_factory=dict)
+    repaired_networks: tuple[NetworkRepairs, ...] = ()
 
     @property
     def time(self) -> datetime | None:

@@ -129,19 +129,36 @@ class SliceView(ConfigObject, frozen=True):
 
 
 class PortDrops(ConfigObject, frozen=True):
-    """Packets that were dropped: `spoofing` of the port, the others of its whole network, since its filter was made."""
+    """Packets that were dropped: `spoofing` of the port, the others of its whole network, since its filter was made.
+
+    `network_tunnel` is known at index 0 alone, and `network_mtu` of the other networks.
+    """
 
     spoofing: int
     network_spoofing: int
     network_broadcast: int
-    network_mtu: int
+    network_tunnel: int | None = None
+    network_mtu: int | None = None
+
+
+class PortCounters(ConfigObject, frozen=True):
+    """Packets and bytes that the pod has sent and received by an interface, since its host end was created.
+
+    What was sent includes what was dropped.
+    """
+
+    sent_packets: int
+    sent_bytes: int
+    received_packets: int
+    received_bytes: int
 
 
 class PortView(ConfigObject, frozen=True):
     """The port of an interface, `name` in the sandbox, whose host end is `link`. `condition` and `reason`: its state.
 
-    `condition` is `Connected`, `Missing`, `Problem`, `Unknown` or `NotPlugged`. `drops` is missing where the datapath
-    has not reported them.
+    `condition` is `Connected`, `Missing`, `Problem`, `Unknown` or `NotPlugged`. `link_namespace` is the network
+    namespace of the host end, missing for the node's own. `counters` and `drops` are missing where the datapath has not
+    reported them.
     """
 
     namespace: str
@@ -152,7 +169,9 @@ class PortView(ConfigObject, frozen=True):
     condition: str
     reason: str | None = None
     link: str | None = None
+    link_namespace: str | None = None
     container: str | None = None
+    counters: PortCounters | None = None
     drops: PortDrops | None = None
 
 

@@ -113,12 +113,30 @@ def test_a_pod_has_its_ports_as_the_agent_knows_them(show: Show, node: EmbeddedP
 
 def test_the_counters_of_ports_are_those_that_the_datapath_reports(show_still: Show) -> None:
     page = show_still("pods")
-    drops = {"spoofing": 3, "networkSpoofing": 7, "networkBroadcast": 2, "networkMtu": 1}
-    port = {"namespace": "demo", "pod": "web", "index": 0, "name": "eth0", "interface": "u", "condition": "Connected"}
-    page.route("**/v1/ports?namespace=*", lambda route: route.fulfill(json={"items": [{**port, "drops": drops}]}))
+    of_network = {"networkSpoofing": 7, "networkBroadcast": 2}
+    ports = [
+        {"index": 0, "name": "eth0", "link": "tap0", "drops": {"spoofing": 0, **of_network, "networkTunnel": 4}},
+        {
+            "index": 1,
+            "name": "eth1",
+            "link": "tap1",
+            "linkNamespace": "contrail-5",
+            "counters": {"sentPackets": 12, "sentBytes": 3456, "receivedPackets": 1, "receivedBytes": 60},
+            "drops": {"spoofing": 3, **of_network, "networkMtu": 1},
+        },
+    ]
+    common = {"namespace": "demo", "pod": "web", "interface": "u", "condition": "Connected"}
+    answer = {"items": [{**common, **port} for port in ports]}
+    page.route("**/v1/ports?namespace=*", lambda route: route.fulfill(json=answer))
     page.get_by_role("link", name="demo/web").click()
     page.wait_for_selector("[aria-label='Table of ports']")
-    assert cells(page, "ports") == [["0", "eth0", "", "", "Connected", "3", "7 spoofed, 2 broadcast, 1 too large"]]
+    assert cells(page, "ports") == [
+        ["0", "eth0", "tap0", "", "Connected", "", "", "0", "7 spoofed, 2 broadcast, 4 from unknown nodes"],
+        [
+            *("1", "eth1", "tap1 in contrail-5", "", "Connected"),
+            *("12 packets, 3456 bytes", "1 packets, 60 bytes", "3", "7 spoofed, 2 broadcast, 1 too large"),
+        ],
+    ]
 
 
 def test_the_networks_of_a_group_find_its_pods_and_no_others(show_still: Show, still_node: EmbeddedProcess) -> None:
@@ -189,6 +207,28 @@ def test_a_node_shows_versions_conflicts_and_what_it_repaired(show_still: Show, 
     assert known["Repaired drift"] == "3 filter, 1 route"
     conflicts = page.locator("section", has=page.get_by_role("heading", name="Conflicts"))
     expect(conflicts.locator("li")).to_have_text(["another agent reports for this node: worker-9"])
+
+
+def test_a_network_shows_which_nodes_have_repaired_it(show_still: Show, still_node: EmbeddedProcess) -> None:
+    page = show_still("pods")
+    page.add_init_script(
+        """const parse = JSON.parse;
+        JSON.parse = (text) => {
+          const message = parse(text);
+          if (message.kind === "nodes") {
+            const repaired = { vni: 5, repairs: 2, latest: new Date(Date.now() - 185_000).toISOString() };
+            const network = ["default-domain", "k8s-demo", "k8s-blue-pod-network"];
+            Object.assign(message.object.report, { datapath: "linux", repairedNetworks: [{ ...repaired, network }] });
+          }
+          return message;
+        };"""
+    )
+    page.reload()
+    page.evaluate("location.hash = '#/networks/demo/blue'")
+    page.wait_for_selector("[aria-label='Table of repairs']")
+    assert cells(page, "repairs") == [[still_node.items("nodes")[0]["name"], "2", "3m5s ago"]]
+    page.evaluate("location.hash = '#/networks/demo/green'")
+    expect(page.locator("main")).to_contain_text("No node has had to repair this network.")
 
 
 def test_a_node_whose_agent_is_silent_has_a_problem(show_still: Show, still_node: EmbeddedProcess) -> None:

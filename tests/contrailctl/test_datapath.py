@@ -151,7 +151,8 @@ async def test_a_described_pod_has_the_state_of_its_ports(
     contrailctl: Run, linux_agent: ServedAgent, store: SqliteStore, pod: VirtualMachine
 ) -> None:
     await plug(linux_agent, store, pod, 0, 1)
-    await report(linux_agent, drops={str(VNI): {"spoofing": 3, "broadcast": 4, "ports": {"tap1": 2, "tap9": 1}}})
+    drops = {str(VNI): {"spoofing": 3, "broadcast": 4, "ports": {"tap1": 2, "tap9": 1}}}
+    await report(linux_agent, drops=drops, counters={str(VNI): {"tap1": [12, 3456, 1, 60]}})
     described = "--agent", f"http://{linux_agent.address}", "describe", "pod", "default/web"
     text = (await contrailctl(*described)).out
     assert "\n    Host Interface:  tap0\n    Host Namespace:  the node's own\n    Port:            Connected\n" in text
@@ -159,6 +160,8 @@ async def test_a_described_pod_has_the_state_of_its_ports(
         "\n    Host Interface:  tap1\n"
         f"    Host Namespace:  contrail-{VNI}\n"
         "    Port:            Connected\n"
+        "    Sent:            12 packets, 3456 bytes\n"
+        "    Received:        1 packets, 60 bytes\n"
         "    Port Drops:      2 spoofing\n"
         "    Network Drops:   3 spoofing, 4 broadcast, 0 MTU\n"
     )
@@ -169,6 +172,8 @@ async def test_a_described_pod_has_the_state_of_its_ports(
     document = json.loads((await contrailctl(*described, "-o", "json")).out)
     left = document["ports"][pod.interfaces[1].uuid]
     assert (left["condition"], left["namespace"]) == ("Missing", f"contrail-{VNI}")
+    counters = {"sent_packets": 12, "sent_bytes": 3456, "received_packets": 1, "received_bytes": 60}
+    assert left["counters"] == counters  # what the host end has received, the pod has sent
 
 
 async def test_a_port_is_not_called_connected_without_a_current_report(pod: VirtualMachine) -> None:

@@ -12,6 +12,8 @@ const HEADERS = [
   "Host end",
   "Container",
   "State",
+  "Sent",
+  "Received",
   "Spoofed packets dropped",
   "Dropped in its network",
 ];
@@ -35,18 +37,25 @@ function known({ remote }, { namespace, name }, versions) {
   return [problem(read.problem), read.value && table("ports", HEADERS, read.value.items.map(row))];
 }
 
-function row({ index, name, link, container, condition, reason, drops }) {
+function row({ index, name, link, linkNamespace, container, condition, reason, counters, drops }) {
   return [
     index,
     name,
-    link ?? "",
+    linkNamespace ? `${link} in ${linkNamespace}` : (link ?? ""),
     (container ?? "").slice(0, 12),
     reason ? `${condition}: ${reason}` : condition,
+    counters ? traffic(counters.sentPackets, counters.sentBytes) : "",
+    counters ? traffic(counters.receivedPackets, counters.receivedBytes) : "",
     drops?.spoofing ?? "",
     drops ? ofNetwork(drops) : "",
   ];
 }
 
-function ofNetwork({ networkSpoofing, networkBroadcast, networkMtu }) {
-  return `${networkSpoofing} spoofed, ${networkBroadcast} broadcast, ${networkMtu} too large`;
+function traffic(packets, bytes) {
+  return `${packets} packets, ${bytes} bytes`;
+}
+
+function ofNetwork({ networkSpoofing, networkBroadcast, networkTunnel, networkMtu }) {
+  const last = networkTunnel === undefined ? `${networkMtu} too large` : `${networkTunnel} from unknown nodes`;
+  return `${networkSpoofing} spoofed, ${networkBroadcast} broadcast, ${last}`;
 }

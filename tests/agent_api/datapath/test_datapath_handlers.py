@@ -241,18 +241,21 @@ class TestReports:
         "tunnel-mtu": 1450,
         "missing-modules": ["bridge"],
         "daemon-version": "1.2.3",
+        "repaired-networks": {"5": 2},
+        "counters": None,
     }
 
     async def test_the_latest_report_is_shown_on_every_listener(self, linux: ServedAgent) -> None:
         version = (await get(linux))["version"]
         nothing = {"version": version, "networks": {}, "refused": [], "follower": None, "age": None, "report": None}
         async with linux.tcp.get("/datapath/report") as answer:
-            assert await answer.json() == nothing | {"datapath": "linux"}
-        await post(linux, self.REPORT)
+            assert await answer.json() == nothing | {"counters": {}, "datapath": "linux"}
+        counters = {"5": {"tap1": [1, 2, 3, 4]}}
+        await post(linux, self.REPORT | {"counters": counters})
         for client in (linux.tcp, linux.unix):
             async with client.get("/datapath/report") as answer:
                 shown = await answer.json()
-            assert shown["report"] == self.REPORT
+            assert (shown["report"], shown["counters"]) == (self.REPORT, counters)
             assert shown["age"] >= 0
 
     async def test_networks_are_shown_with_their_names_and_numbers_of_ports(

@@ -2,6 +2,7 @@
 
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.port_state import PortCondition, PortState
+from agent_api.datapath.report import Counters
 from agent_api.datapath.reports import MAX_AGE
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import StartAgent
@@ -53,6 +54,14 @@ async def test_drops_are_those_of_the_network_of_the_port(start_agent: StartAgen
     assert first.drops is None
     assert second.drops is not None
     assert (second.drops.spoofing, second.drops.ports) == (7, {"tap0-1": 3})
+
+
+async def test_counters_are_those_of_the_host_end_of_the_port(start_agent: StartAgent, store: SqliteStore) -> None:
+    linux = await start_agent(datapath=Datapath.LINUX)
+    await states(linux, store)
+    await report(linux, counters={"0": {"tap0-1": [9, 9, 9, 9]}, "5": {"tap0-1": [1, 2, 3, 4]}})
+    first, second = linux.agent.port_states(make_pod())
+    assert (first.counters, second.counters) == (None, Counters(1, 2, 3, 4))
 
 
 async def test_a_network_without_a_vni_is_a_problem(start_agent: StartAgent, store: SqliteStore) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_api.datapath.report import DatapathReport, parse_report
-from agent_api.datapath.reports import MAX_AGE, DatapathReports
+from agent_api.datapath.reports import MAX_AGE, MAX_REPAIRED, DatapathReports
 from agent_api.errors import BadRequestError
 from tests.support.fake_clock import FakeClock
 
@@ -66,11 +66,40 @@ def test_every_key_is_read() -> None:
         ({"missing-modules": ["bridge"] * 65}, "missing-modules"),
         ({"drops": {"5": {"ports": {"a/b": 1}}}}, "drops"),
         ({"drops": {"5": {"ports": {"tap1": -1}}}}, "drops"),
+        ({"repaired-networks": {"x": 1}}, "repaired-networks"),
+        ({"repaired-networks": {"5": -1}}, "repaired-networks"),
+        ({"counters": {"x": {}}}, "counters"),
+        ({"counters": {"5": {"a/b": [0, 0, 0, 0]}}}, "counters"),
+        ({"counters": {"5": {"tap1": [0, 0, 0]}}}, "counters"),
+        ({"counters": {"5": {"tap1": [0, 0, 0, -1]}}}, "counters"),
+        ({"counters": {"5": {f"tap{index}": [0, 0, 0, 0] for index in range(4097)}}}, "counters"),
     ],
 )
 def test_a_wrong_value_is_named(fields: dict[str, Any], key: str) -> None:
     with pytest.raises(BadRequestError, match=key):
         make_report(**fields)
+
+
+def test_repairs_are_counted_by_network_those_of_the_latest(clock: FakeClock) -> None:
+    reports = DatapathReports(clock=clock, wall_clock=lambda: 1_800_000_000.0 + clock())
+    reports.add(make_report(**{"repaired-networks": {"5": 1, "7": 2}}))
+    clock.advance(60)
+    reports.add(make_report(**{"repaired-networks": {"5": 1}}))
+    found = reports.repaired_networks
+    assert [(vni, each.repairs) for vni, each in found.items()] == [("7", 2), ("5", 2)]
+    assert found["5"].latest - found["7"].latest == 60
+    reports.add(make_report(**{"repaired-networks": {str(vni): 1 for vni in range(100, 100 + MAX_REPAIRED)}}))
+    assert len(found) == MAX_REPAIRED
+    assert "5" not in found
+
+
+def test_counters_continue_until_others_are_reported(reports: DatapathReports) -> None:
+    reports.add(make_report(counters={"5": {"tap1": [1, 2, 3, 4]}}))
+    reports.add(make_report())
+    found = reports.counters["5"]["tap1"]
+    assert (found.received_packets, found.received_bytes, found.sent_packets, found.sent_bytes) == (1, 2, 3, 4)
+    reports.add(make_report(counters={}))
+    assert reports.counters == {}
 
 
 def test_keys_of_a_newer_process_are_ignored() -> None:

@@ -231,16 +231,20 @@ def test_the_program_that_changed_rules_is_named(node: WatchedNode, network: Net
     assert "after a change by nft: filter" in node.await_repair(network.vni)
 
 
-def test_repairs_are_counted_by_the_kind_of_what_was_changed(node: WatchedNode, network: Network) -> None:
+def test_repairs_are_counted_by_network_and_by_the_kind_of_what_was_changed(
+    node: WatchedNode, network: Network
+) -> None:
     before = node.program.unreported
     node.run(network.vni, "nft", "flush", "ruleset")
     node.await_repair(network.vni)
     assert Counter(node.program.unreported.repairs) - Counter(before.repairs) == {"filter": 1}
+    assert Counter(node.program.unreported.networks) - Counter(before.networks) == {network.vni: 1}
     node.watch(DriftWatch())  # notifications of the next change are not read
     node.run(network.vni, "sysctl", "-qw", "net.ipv6.conf.br0.disable_ipv6=1")
     node.run(network.vni, "bridge", "link", "set", "dev", PORT.link, "isolated", "on")
     node.program.audit()
     assert node.program.unreported.repairs[BY_AUDIT] == 1
+    assert Counter(node.program.unreported.networks)[network.vni] == Counter(before.networks)[network.vni] + 2
 
 
 def test_the_agent_knows_all_kinds_of_repairs() -> None:

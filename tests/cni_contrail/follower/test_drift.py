@@ -186,6 +186,7 @@ async def test_the_next_audit_repairs_and_reports_it_and_interrupts_nothing_else
         await node.follow()
         report = await node.report()
     assert report["repaired"] > 0
+    assert report["repaired-networks"] == {str(LEFT): 1}
     assert report["problems"] == {}
     assert reaches(first.namespace, second.address(LEFT))
     assert reaches(first.namespace, f"{SUBNETS[LEFT]}.1")

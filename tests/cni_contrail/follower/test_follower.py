@@ -14,6 +14,7 @@ from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.follower.desired_state import read_desired_state
 from cni_contrail.follower.follower import Follower
+from cni_contrail.follower.kernel_program import KernelProgram
 from cni_contrail.log import Log
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
@@ -251,6 +252,47 @@ async def _metric(served: ServedAgent, sample: str) -> float:
     async with served.unix.get("/metrics") as answer:
         lines = (await answer.text()).splitlines()
     return float(next(line for line in lines if line.startswith(sample)).rpartition(" ")[2])
+
+
+async def test_counters_of_ports_are_reported_and_not_with_each_report(
+    served: ServedAgent,
+    store: SqliteStore,
+    networks: NodeNetworks,
+    virtual_machine: VirtualMachine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FakeClock()
+    program = KernelProgram(
+        Endpoint(str(served.socket), "", 0), "test", NodeReconciler(networks.namespaces), Log(), clock=clock
+    )
+    await store.put_virtual_machine(virtual_machine)
+    left = virtual_machine.interfaces[1]
+    async with served.unix.post("/vm", json=port_of(virtual_machine.uuid, left.uuid, host_ifname=LINK)) as answer:
+        assert answer.status == 200
+    async with served.unix.get("/datapath", params={"wait": "5"}) as answer:
+        desired = read_desired_state(await answer.read())
+    program.program(desired)
+    networks.run(VNI, "ip", "link", "add", LINK, "type", "veth", "peer", "name", "other")
+
+    async def reported() -> Any:
+        await asyncio.to_thread(program.report)
+        async with served.unix.get("/datapath/report") as answer:
+            return (await answer.json())["counters"]
+
+    assert await reported() == {str(VNI): {LINK: [0, 0, 0, 0]}}
+    networks.run(VNI, "ip", "link", "delete", LINK)
+    assert await reported() == {str(VNI): {LINK: [0, 0, 0, 0]}}  # not read again
+    clock.advance(30)
+    refused = "cni_contrail.follower.kernel_program.send_report"
+    with monkeypatch.context() as patch:
+        patch.setattr(refused, _unreachable)
+        with pytest.raises(PluginError):
+            program.report()
+    assert await reported() == {}  # with the first report that arrives
+
+
+def _unreachable(*_arguments: object) -> None:
+    raise PluginError(Code.TRY_AGAIN, "no agent")
 
 
 async def _follow_until(follower: Follower, condition: Callable[[], bool]) -> None:

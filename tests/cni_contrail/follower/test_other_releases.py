@@ -12,6 +12,7 @@ from cni_contrail.datapath.filter_rules import Drops
 from cni_contrail.datapath.node_outcome import NodeOutcome
 from cni_contrail.follower.agent import Changes, Report
 from cni_contrail.follower.desired_state import DesiredState, read_desired_state
+from cni_contrail.link.counters import Counters
 
 PORT: dict[str, Any] = {"link": "tap1", "mac": "02:00:00:00:00:01", "addresses": ["10.7.0.2", "fd07::2"]}
 ROUTED_PORT: dict[str, Any] = {**PORT, "link": "tap0", "gateways": ["10.8.0.1"]}
@@ -46,7 +47,7 @@ THIS_RELEASE: dict[str, Any] = FIRST_RELEASE | {
 }
 REPORT = Report(
     "v1",
-    Changes(2, 1, {"filter": 1}),
+    Changes(2, 1, {"filter": 1}, {5: 1}),
     NodeOutcome.nothing()._replace(
         missing={5: frozenset({"tap1"})},
         problems={5: "no bridge; kernel module vxlan is missing: create tunnel: Operation not supported"},
@@ -57,8 +58,9 @@ REPORT = Report(
     0.25,
     tunnel_mtu=1450,
     daemon_version="1.3.0",
+    counters={0: {"tap0": Counters(1, 2, 3, 4)}, 5: {}},
 ).document()
-MAPS = ("missing", "problems", "drops", "ports", "repairs")
+MAPS = ("missing", "problems", "drops", "ports", "repairs", "repaired-networks", "counters", "0", "5")
 """Maps, whose keys are no names."""
 
 
@@ -87,10 +89,12 @@ def test_an_agent_ignores_what_only_a_newer_daemon_reports() -> None:
         "drops",
         "refused",
         "repairs",
+        "repaired-networks",
         "unconnected",
         "tunnel-mtu",
         "missing-modules",
         "daemon-version",
+        "counters",
     ],
 )
 def test_an_agent_reads_the_report_of_an_older_daemon(key: str) -> None:

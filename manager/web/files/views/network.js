@@ -6,6 +6,7 @@ import { familyOf, numberOf } from "../addresses.js";
 import { addressMap } from "../address_map.js";
 import { compare, countBy } from "../cluster.js";
 import { ofCluster } from "../deployment.js";
+import { drift } from "../drift.js";
 import { link } from "../route.js";
 import { eventTable } from "../event_table.js";
 import { slices } from "../slices.js";
@@ -42,6 +43,7 @@ export function render(context) {
     ]),
     addresses(context, view, namespace, name),
     slices(context, view, { namespace, name, interval: INTERVAL }),
+    drift(cluster, network),
     refusals(cluster, network),
     pods(context, network),
     events(context, view, namespace, name),
