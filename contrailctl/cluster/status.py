@@ -20,7 +20,9 @@ _OLD = timedelta(minutes=15)
 _STARTING = timedelta(seconds=30)
 """For which a pod may be pending without being a problem, as long as nobody gives a reason."""
 
-_NOT_INSTALLED = "opencontrail.org: no ContrailNode in this cluster: no manager has run here, apply deploy/kubernetes"
+_NOT_INSTALLED = (
+    "opencontrail.org: no ContrailNode in this cluster: no manager has run here, apply one of deploy/overlays"
+)
 
 
 class ManagerStatus(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""`deploy/kubernetes`: the programs take their configurations, and find what they name.
+"""`deploy/base`: the programs take their configurations, and find what they name.
 
 What the API server makes of the manifests is tried in `tests/e2e/kubernetes`.
 """

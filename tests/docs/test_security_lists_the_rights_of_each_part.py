@@ -1,21 +1,17 @@
-"""The tables of rights in `docs/security.md`, compared with the manifests in `deploy/kubernetes`."""
+"""The tables of rights in `docs/security.md`, compared with the manifests in `deploy/base`."""
 
 import re
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.support.documentation import ROOT, code, section
+from tests.support.applied_manifests import MANIFESTS, documents
+from tests.support.documentation import code, section
 
 Rule = tuple[str, frozenset[str], frozenset[str], bool]
 Manifest = dict[str, Any]
 
-OBJECTS: list[Manifest] = [
-    document
-    for path in sorted((ROOT / "deploy/kubernetes").glob("*.yaml"))
-    for document in yaml.safe_load_all(path.read_text())
-]
+OBJECTS: list[Manifest] = documents(MANIFESTS)
 
 
 def documented(head: str) -> list[list[str]]:

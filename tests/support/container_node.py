@@ -1,4 +1,4 @@
-"""A host whose daemon runs like in a container of `deploy/kubernetes`, with an agent that the test scripts.
+"""A host whose daemon runs like in a container of `deploy/base`, with an agent that the test scripts.
 
 The daemon has a mount namespace that only receives the host's mounts, the capabilities of the manifest, and read-only
 sysctls but for those of the network. `tests/e2e/container` has it in a real container.
@@ -31,7 +31,7 @@ from tests.support.plugin_callers import await_listener
 from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedNodeAgent, make_vmis
 from tests.support.shim import build_shim
 
-MANIFEST = Path(__file__).parents[2] / "deploy/kubernetes/31-node.yaml"
+MANIFEST = Path(__file__).parents[2] / "deploy/base/node.yaml"
 CNID = str(Path(sys.executable).parent / "contrail-cnid")
 TIMEOUT = 30.0  # seconds for a call
 _SYSCTLS = "/run/host/proc/sys"

@@ -4,7 +4,7 @@ Everything except kubelet is real: kube-apiserver with etcd, a manager and an ag
 times. Latency counts from the response to the binding until the response to `/vm-cfg?wait=`, which is requested
 immediately, as by a plugin. All pods are on one node, so its agent has the load of many nodes. They are deleted after
 each round: no node has thousands of pods, nor slices with as many endpoints. The manager writes network slices, as in
-`deploy/kubernetes`. Writes are counted with slices and events, without leases.
+`deploy/base`. Writes are counted with slices and events, without leases.
 
 At the end the manager is killed and started again on the same host.
 

@@ -72,7 +72,7 @@ FAULTS: dict[str, tuple[Change, list[str]]] = {
     "no definitions": (
         lambda objects: objects._replace(reports=None, lease=None, is_renewed=False),
         [
-            "opencontrail.org: no ContrailNode in this cluster: no manager has run here, apply deploy/kubernetes",
+            "opencontrail.org: no ContrailNode in this cluster: no manager has run here, apply one of deploy/overlays",
             "manager: no lease: none has ever led in this --namespace",
         ],
     ),

@@ -60,7 +60,7 @@ def test_monitors_select_the_pods() -> None:
 def configurations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The configuration files after the documented command, by name."""
     folder = tmp_path_factory.mktemp("installed")
-    copy = folder / "deploy" / "kubernetes" / "20-configuration.yaml"
+    copy = folder / "deploy" / "base" / "configuration.yaml"
     copy.parent.mkdir(parents=True)
     copy.write_text((MANIFESTS / copy.name).read_text())
     (command,) = re.findall(r"^(sed -i -e (?:.*\\\n)*.*)$", section("monitoring", "Install"), re.MULTILINE)
@@ -83,7 +83,7 @@ def test_the_documented_command_has_the_program_listen_on_the_scraped_port(
 
 
 def test_by_default_nobody_listens_on_other_addresses_than_loopback() -> None:
-    texts = [text for item in documents(MANIFESTS / "20-configuration.yaml") for text in item["data"].values()]
+    texts = [text for item in documents(MANIFESTS / "configuration.yaml") for text in item["data"].values()]
     listens = [address for text in texts for address in re.findall(r"^(?:metrics-)?listen: (.*)$", text, re.MULTILINE)]
     assert len(listens) == 3
     assert all(address.startswith("127.0.0.1:") for address in listens)

@@ -33,13 +33,13 @@ _TIMEOUT = 30.0
 
 
 class ApiServer(ServerProcess):
-    """Stores its data below `work`; its address is the same after each start."""
+    """Stores its data below `work`; its address is the same after each start. `options` are added to the command."""
 
-    def __init__(self, work: Path, binaries: Path) -> None:
+    def __init__(self, work: Path, binaries: Path, *options: str) -> None:
         self.etcd = Etcd(work, binaries / "etcd")
         self._work = work
         self._port = free_port()
-        command = [str(binaries / "kube-apiserver"), *self._options()]
+        command = [str(binaries / "kube-apiserver"), *self._options(), *options]
         super().__init__(command, work / "kube-apiserver.log", is_ready=self._is_ready)
 
     @property
@@ -164,9 +164,9 @@ class ApiServer(ServerProcess):
 
 
 @contextlib.contextmanager
-def serve_real_apiserver(work: Path) -> Iterator[ApiServer]:
+def serve_real_apiserver(work: Path, *options: str) -> Iterator[ApiServer]:
     """Yields a server that runs until the context is left, with the binaries named by the environment."""
-    server = ApiServer(work, Path(os.environ[BINARIES]))
+    server = ApiServer(work, Path(os.environ[BINARIES]), *options)
     try:
         server.etcd.start()
         server.start()

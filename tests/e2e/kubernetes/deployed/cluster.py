@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,11 @@ Object = dict[str, Any]
 
 
 class Cluster:
-    """A server with the service accounts of the manifests."""
+    """A server with the service accounts of the manifests: `objects`, or those of the base."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ApiServer, objects: Iterable[Object] | None = None) -> None:
         self.server = server
-        apply(server, *documents(MANIFESTS))
+        apply(server, *(documents(MANIFESTS) if objects is None else objects))
 
     def kubeconfig(self, account: str) -> Path:
         """Kubeconfig of a service account of the manifests."""

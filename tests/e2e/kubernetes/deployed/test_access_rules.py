@@ -1,4 +1,4 @@
-"""RBAC rules in `deploy/kubernetes`: exactly the rights of manager and agent; processes name a missing right.
+"""RBAC rules in `deploy/base`: exactly the rights of manager and agent; processes name a missing right.
 
 The other tests of this folder show that the rights suffice, since their processes use these accounts.
 """
@@ -20,7 +20,7 @@ CNI = "k8s.cni.cncf.io"
 RBAC = "rbac.authorization.k8s.io"
 CRD = "apiextensions.k8s.io"
 LEASES = "coordination.k8s.io"
-FILES = {"contrail-manager": "10-manager-access.yaml", "contrail-agent": "11-agent-access.yaml"}
+FILES = {"contrail-manager": "manager-access.yaml", "contrail-agent": "agent-access.yaml"}
 GROUP_OF = {
     "pods": "",
     "namespaces": "",

@@ -1,4 +1,4 @@
-"""Admission policies in `deploy/kubernetes`: who may write which object, whatever RBAC grants.
+"""Admission policies in `deploy/base`: who may write which object, whatever RBAC grants.
 
 The other tests of this folder show that managers and agents can work under these policies.
 """

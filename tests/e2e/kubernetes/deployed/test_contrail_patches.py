@@ -1,4 +1,4 @@
-"""`deploy/contrail`: what the patches make of the manifests, as `kubectl patch` sends them."""
+"""`deploy/overlays/vrouter`: what the patches make of the manifests, as `kubectl patch` sends them."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import yaml
 from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster
 from tests.support.applied_manifests import MANIFESTS
 
-PATCHES = MANIFESTS.parent / "contrail"
+PATCHES = MANIFESTS.parent / "overlays" / "vrouter"
 Object = dict[str, Any]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.kubernetes.deployed.cluster import Cluster
-from tests.support.applied_manifests import MANIFESTS, apply, collection, documents
+from tests.support.applied_manifests import MANIFESTS, apply, collection, documents, holds
 
 DOCUMENTS = documents(MANIFESTS)
 
@@ -14,15 +14,6 @@ DOCUMENTS = documents(MANIFESTS)
 def test_the_manifest_is_stored_as_written(cluster: Cluster, item: dict[str, Any]) -> None:
     stored = cluster.server.ask("GET", f"{collection(cluster.server, item)}/{item['metadata']['name']}")
     assert holds(stored, item)
-
-
-def holds(stored: Any, written: Any) -> bool:
-    """Whether everything written is stored; the server adds defaults."""
-    if isinstance(written, dict):
-        return isinstance(stored, dict) and all(key in stored and holds(stored[key], written[key]) for key in written)
-    if isinstance(written, list):
-        return len(stored) == len(written) and all(map(holds, stored, written))
-    return bool(stored == written)
 
 
 def test_unknown_fields_are_rejected(cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from tests.support.applied_manifests import MANIFESTS, apply, collection, docume
 
 DEPLOY = MANIFESTS.parent
 WORKLOADS = {"manager-patch.yaml": "deployments/contrail-manager", "node-patch.yaml": "daemonsets/contrail-node"}
-PATCHES = sorted(path for name in WORKLOADS for path in DEPLOY.glob(f"*/{name}"))
+PATCHES = sorted(path for name in WORKLOADS for path in DEPLOY.rglob(name))
 
 
 def patched(cluster: Cluster, file: Path) -> dict[str, Any]:

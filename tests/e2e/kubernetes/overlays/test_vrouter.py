@@ -1,16 +1,30 @@
-"""The shipped rights suffice for a manager whose store is a Contrail API server, which keeps no custom resources."""
+"""The rights in `deploy/overlays/vrouter` suffice for a manager whose store is a Contrail API server."""
 
 import asyncio
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, Tenant
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
 from tests.support.contrail_api.server import ContrailApi
 from tests.support.contrail_callers import Caller
+from tests.support.kubectl.client import OVERLAYS, built
+from tests.support.real_apiserver.server import ApiServer
 
 NODE = "contrail-compute"
 ADDRESS = "192.0.2.77"
+
+
+@pytest.fixture
+def cluster(api_server: ApiServer) -> Cluster:
+    return Cluster(api_server, built(OVERLAYS / "vrouter"))
+
+
+@pytest.fixture
+def tenant(cluster: Cluster) -> Tenant:
+    return Tenant(cluster)
 
 
 def add_node(cluster: Cluster) -> None:

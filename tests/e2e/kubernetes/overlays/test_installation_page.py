@@ -1,0 +1,33 @@
+"""The kustomization on the page on installation differs from its overlay in the image and the configuration only."""
+
+from pathlib import Path
+
+from manager.configuration import load_manager_configuration
+from tests.support.kubectl.client import OVERLAYS, Object, built, key
+
+IMAGE = "REGISTRY/contrail-multinet:0.1.0"
+
+
+def test_the_kustomization_of_an_operator_changes_what_it_says(checkout: Path, cluster_folder: str) -> None:
+    overlay = {key(item): item for item in built(OVERLAYS / "standalone")}
+    own = {key(item): item for item in built(checkout / cluster_folder)}
+    assert own.keys() == overlay.keys()
+    assert {each for each in own if own[each] != overlay[each]} == {
+        ("ConfigMap", "contrail", "contrail-manager"),
+        ("Deployment", "contrail", "contrail-manager"),
+        ("DaemonSet", "contrail", "contrail-node"),
+    }
+    assert images(list(own.values())) == {IMAGE}
+
+
+def test_the_manager_takes_its_configuration(checkout: Path, cluster_folder: str, tmp_path: Path) -> None:
+    objects = {key(item): item for item in built(checkout / cluster_folder)}
+    file = tmp_path / "manager.yaml"
+    file.write_text(objects["ConfigMap", "contrail", "contrail-manager"]["data"]["manager.yaml"])
+    base = load_manager_configuration(str(file))
+    assert base.network_slices
+
+
+def images(objects: list[Object]) -> set[str]:
+    pods = [item["spec"]["template"]["spec"] for item in objects if "template" in item.get("spec", {})]
+    return {one["image"] for pod in pods for one in [*pod.get("initContainers", []), *pod["containers"]]}

@@ -1,0 +1,59 @@
+"""kubectl and helm, as operators run them."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+OVERLAYS = ROOT / "deploy" / "overlays"
+ALL_OVERLAYS = sorted(folder.name for folder in OVERLAYS.iterdir())
+TIMEOUT = 60.0  # seconds for a command
+
+Object = dict[str, Any]
+
+
+class CommandError(Exception):
+    """A command failed; the message is what it wrote to stderr."""
+
+
+class Kubectl:
+    """Runs commands on a cluster in the folder `work`; `scripts/e2e` has kubectl and helm on the PATH."""
+
+    def __init__(self, kubeconfig: Path, work: Path = ROOT) -> None:
+        self._work = work
+        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+
+    def __call__(self, *arguments: str) -> str:
+        """Runs kubectl, and returns its output. Raises CommandError if it fails."""
+        return _run("kubectl", *arguments, cwd=self._work, env=self._environment)
+
+    def shell(self, script: str) -> str:
+        """Runs a script that calls kubectl, and returns its output. Raises CommandError if a command fails."""
+        return _run("bash", "-euc", script, cwd=self._work, env=self._environment)
+
+
+def built(folder: Path) -> list[Object]:
+    """The objects of a kustomization. Raises CommandError if it is invalid."""
+    return list(yaml.safe_load_all(_run("kubectl", "kustomize", str(folder))))
+
+
+def templated(chart: Path, *options: str) -> list[Object]:
+    """The objects of a Helm chart. Raises CommandError if it is invalid."""
+    text = _run("helm", "template", "--kube-version", "1.36", *options, "contrail-multinet", str(chart))
+    return list(yaml.safe_load_all(text))
+
+
+def key(item: Object) -> tuple[str, str, str]:
+    """Kind, namespace and name of an object."""
+    return item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
+
+
+def _run(*command: str, **options: Any) -> str:
+    done: subprocess.CompletedProcess[str]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, **options)
+    if done.returncode != 0:
+        raise CommandError(done.stderr)
+    return done.stdout
