@@ -92,9 +92,14 @@ class ServedInterface(NamedTuple):
 
     @property
     def expected_families(self) -> tuple[int, ...]:
-        """Families in which the annotation `default-gw` says that there is an address; `true` says it of none."""
+        """Families in which an annotation says that there is an address.
+
+        `families` is that of a manager whose store is a Contrail API server; `default-gw: true` says it of none.
+        """
         wanted = self.annotations.get("default-gw", "none")
-        return () if wanted == "true" else _DEFAULT_GATEWAY[wanted]
+        requested = () if wanted == "true" else _DEFAULT_GATEWAY[wanted]
+        stated = self.annotations.get("families", "").split(",")
+        return tuple(family for family in (4, 6) if family in requested or str(family) in stated)
 
     @property
     def disables_default(self) -> bool:

@@ -163,17 +163,20 @@ class TestWaiting:
         plugin.add(pod, settings=LONG_POLL).succeeded()
         assert len(vrouter_agent.received("GET", "/vm/")) == 3
 
-    @pytest.mark.parametrize(("default_gw", "family"), [("ipv6", 6), ("ipv4", 4)])
+    @pytest.mark.parametrize(
+        ("stated", "family"),
+        [({"default_gw": "ipv6"}, 6), ({"default_gw": "ipv4"}, 4), ({"families": "4,6"}, 6), ({"families": "4,6"}, 4)],
+    )
     def test_a_late_family_is_awaited_where_the_list_expects_it(
         self,
         vrouter_agent: ScriptedAgent,
         plugin: Plugin,
         pod: PodSandbox,
         serve_pod: ServePod,
-        default_gw: str,
+        stated: dict[str, str],
         family: int,
     ) -> None:
-        serve_pod(vrouter_agent, change=lambda vmi: vmi.annotated(default_gw=default_gw))
+        serve_pod(vrouter_agent, change=lambda vmi: vmi.annotated(**stated))
         late = ("ip-address", "plen", "gateway", "dns-server")
         prefix = "v6-" if family == 6 else ""
 
@@ -198,6 +201,13 @@ class TestWaiting:
             vrouter_agent, change=lambda vmi: replace(vmi.annotated(default_gw="ipv6"), subnets=vmi.subnets[:1])
         )
         assert f"no addresses for interface {vmi.uuid} (IPv6)" in plugin.add(pod).failed(11)
+
+    @pytest.mark.parametrize("families", ["4", "", "5", "all"])
+    def test_no_other_family_is_awaited(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, families: str
+    ) -> None:
+        serve_pod(vrouter_agent, change=lambda vmi: replace(vmi.annotated(families=families), subnets=vmi.subnets[:1]))
+        assert len(plugin.add(pod).succeeded().document["ips"]) == 1
 
     def test_missing_addresses_are_rolled_back(
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod

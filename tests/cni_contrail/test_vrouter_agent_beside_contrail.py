@@ -13,8 +13,8 @@ from tests.support.contrail_api.server import ContrailApi
 from tests.support.contrail_callers import Caller, Made
 from tests.support.contrail_vrouter import pods_of
 from tests.support.netns import Netns
-from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import ScriptedAgent
+from tests.support.plugin import LONG_POLL, Plugin, PodSandbox
+from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedAgent
 from tests.support.virtual_machines import NODE, make_virtual_machine
 from tests.support.virtual_networks import interface_in, make_network, request
 
@@ -68,7 +68,16 @@ async def test_a_pod_gets_what_the_manager_assigned(
 ) -> None:
     machine = await assign(store, pod)
     vrouter_agent.virtual_machines |= pods_of(contrail.database, router.uuid)
-    (await asyncio.to_thread(plugin.add, pod)).succeeded()
+
+    def without_ipv6(seen: ReceivedRequest) -> Reply | None:
+        """It learns of some addresses later."""
+        if seen.method != "GET" or not seen.path.startswith("/vm/") or len(vrouter_agent.received("GET", "/vm/")) > 2:
+            return None
+        ports = vrouter_agent.default_reply(seen).document
+        return Reply(200, [{key: value for key, value in port.items() if not key.startswith("v6-")} for port in ports])
+
+    vrouter_agent.before(without_ipv6)
+    (await asyncio.to_thread(plugin.add, pod, settings=LONG_POLL)).succeeded()
     for index, interface in enumerate(machine.interfaces):
         shown = sandbox.ip("address", "show", "dev", f"eth{index}")
         assert f" {interface.mac} " in shown
