@@ -5,6 +5,8 @@ import json
 import subprocess
 from typing import Any, NamedTuple
 
+from cni_contrail.link.kernel_links import KERNEL_LINKS
+
 EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
 """Destination of a default route, by family."""
 
@@ -35,8 +37,8 @@ def raise_loopback(namespace: str) -> None:
 
 
 def read_links(namespace: str) -> list[Link]:
-    """Returns the links of a network namespace except the loopback, in the order of their creation."""
-    links = [link for link in _ip(namespace, "address", "show") if link["ifname"] != "lo"]
+    """Returns the links of a network namespace that the kernel has not made itself, in the order of their creation."""
+    links = [link for link in _ip(namespace, "address", "show") if link["ifname"] not in {"lo", *KERNEL_LINKS}]
     return [_link(link) for link in sorted(links, key=lambda link: int(link["ifindex"]))]
 
 

@@ -20,7 +20,7 @@ from cni_contrail.datapath.namespaces import Namespaces, name_of
 from cni_contrail.datapath.network_lock import acquire, locked_network
 from cni_contrail.datapath.network_reconciler import reconcile_network
 from cni_contrail.datapath.reserved_macs import mac_problem
-from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.bridge_port import BRIDGE, BRIDGE_INDEXES
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef
@@ -59,10 +59,11 @@ def connect_ports(netns: int, ports: Sequence[LocalPort]) -> None:
     with InNetns(netns):
         kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
-        links = [(LinkRef(port.link, _index(kernel, port.link)), port) for port in ports]
+        links = [(_find(kernel, port.link), port) for port in ports]
+        bridge_link = _find(kernel, BRIDGE)
         elements = [filter_rules.element(source, link.ifindex) for link, port in links for source in sources_of(port)]
         filters.commit(list(filter_rules.change_elements(elements, [])))
-        kernel.execute_all([request for link, port in links for request in _entries(link, port)])
+        kernel.execute_all([request for link, port in links for request in _entries(bridge_link, link, port)])
 
 
 def _held_network(network: Network, namespaces: Namespaces, sysctl_dir: str) -> int:
@@ -82,7 +83,7 @@ def _is_prepared(netns: int) -> bool:
     with InNetns(netns):
         kernel, filters = RouteSocket(), open_filters()
     with kernel, filters:
-        if index_of(kernel, BRIDGE.name) != BRIDGE.ifindex:
+        if index_of(kernel, BRIDGE) not in BRIDGE_INDEXES:
             return False
         (answer,) = filters.get([nft.get_table(filter_rules.TABLE)])
     if isinstance(answer, KernelError) and answer.errno != _ENOENT:
@@ -90,14 +91,14 @@ def _is_prepared(netns: int) -> bool:
     return not isinstance(answer, KernelError)
 
 
-def _entries(link: LinkRef, port: LocalPort) -> Iterator[NetlinkRequest]:
+def _entries(bridge_link: LinkRef, link: LinkRef, port: LocalPort) -> Iterator[NetlinkRequest]:
     yield bridge.set_forwarding(port.mac, link)
     for address in port.addresses:
-        yield bridge.set_neighbour(address, port.mac)
+        yield bridge.set_neighbour(bridge_link, address, port.mac)
 
 
-def _index(kernel: RouteSocket, link: str) -> int:
+def _find(kernel: RouteSocket, link: str) -> LinkRef:
     index = index_of(kernel, link)
     if index is None:
-        raise LinkError(f"port {link}: removed by another process while it was connected")
-    return index
+        raise LinkError(f"link {link}: removed by another process while a port was connected")
+    return LinkRef(link, index)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 from cni_contrail.datapath.desired import GATEWAY_MAC
 from cni_contrail.link.addresses import packed
-from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.links import LinkInfo, LinkRef, packed_mac, packed_mtu, packed_name, parse_link
 from cni_contrail.link.message import (
     CREATE,
@@ -76,21 +75,21 @@ class Neighbour(NamedTuple):
     node: str | None = None
 
 
-def create_bridge() -> NetlinkRequest:
+def create_bridge(bridge: LinkRef) -> NetlinkRequest:
     """Requests the bridge, with the gateways' MAC and up. Its MTU is requested then: one given here does not last.
 
     Without multicast snooping, which would need a querier. Netfilter's rules for IP do not apply to its frames, if the
     settings of the namespace (`namespace_settings`) do not let them apply to those of all its bridges.
     """
     mac = attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
-    body = _INFO.pack(0, 0, BRIDGE.ifindex, _UP, _UP) + packed_name(BRIDGE.name) + mac + _BRIDGE_KIND
-    return NetlinkRequest(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"create bridge {BRIDGE.name}")
+    body = _INFO.pack(0, 0, bridge.ifindex, _UP, _UP) + packed_name(bridge.name) + mac + _BRIDGE_KIND
+    return NetlinkRequest(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"create bridge {bridge.name}")
 
 
-def set_bridge_mtu(mtu: int) -> NetlinkRequest:
+def set_bridge_mtu(bridge: LinkRef, mtu: int) -> NetlinkRequest:
     """Requests the MTU of the bridge, which otherwise follows the lowest of its ports, and is 1500 without ports."""
-    body = _INFO.pack(0, 0, BRIDGE.ifindex, 0, 0) + packed_mtu(mtu)
-    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set MTU of bridge {BRIDGE.name}")
+    body = _INFO.pack(0, 0, bridge.ifindex, 0, 0) + packed_mtu(mtu)
+    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set MTU of bridge {bridge.name}")
 
 
 def set_bridge(found: LinkInfo, mtu: int) -> NetlinkRequest:
@@ -127,14 +126,14 @@ def set_forwarding(mac: str, port: LinkRef) -> NetlinkRequest:
     )
 
 
-def set_gateway_forwarding() -> NetlinkRequest:
+def set_gateway_forwarding(bridge: LinkRef) -> NetlinkRequest:
     """Requests that frames to the gateways' MAC go to the bridge itself, which the kernel sees to when it is made."""
-    body = _NEIGHBOUR.pack(_AF_BRIDGE, BRIDGE.ifindex, _NUD_PERMANENT, _NTF_SELF, 0)
+    body = _NEIGHBOUR.pack(_AF_BRIDGE, bridge.ifindex, _NUD_PERMANENT, _NTF_SELF, 0)
     return NetlinkRequest(
         _RTM_NEWNEIGH,
         CREATE | _REPLACE,
         body + attribute(_NDA_LLADDR, packed_mac(GATEWAY_MAC)),
-        f"forward frames for {GATEWAY_MAC} to {BRIDGE.name}",
+        f"forward frames for {GATEWAY_MAC} to {bridge.name}",
     )
 
 
@@ -146,18 +145,18 @@ def remove_forwarding(mac: str, port: LinkRef) -> NetlinkRequest:
     )
 
 
-def set_neighbour(address: str, mac: str) -> NetlinkRequest:
+def set_neighbour(bridge: LinkRef, address: str, mac: str) -> NetlinkRequest:
     """Requests a permanent neighbour of the bridge, which the kernel neither asks for nor collects."""
     family, packed_address = packed(address)
-    body = _NEIGHBOUR.pack(family, BRIDGE.ifindex, _NUD_PERMANENT, 0, 0)
+    body = _NEIGHBOUR.pack(family, bridge.ifindex, _NUD_PERMANENT, 0, 0)
     body += attribute(_NDA_DST, packed_address) + attribute(_NDA_LLADDR, packed_mac(mac))
     return NetlinkRequest(_RTM_NEWNEIGH, CREATE | _REPLACE, body, f"set neighbour {address} to {mac}")
 
 
-def remove_neighbour(address: str) -> NetlinkRequest:
+def remove_neighbour(bridge: LinkRef, address: str) -> NetlinkRequest:
     """Requests to remove a neighbour of the bridge."""
     family, packed_address = packed(address)
-    body = _NEIGHBOUR.pack(family, BRIDGE.ifindex, 0, 0, 0) + attribute(_NDA_DST, packed_address)
+    body = _NEIGHBOUR.pack(family, bridge.ifindex, 0, 0, 0) + attribute(_NDA_DST, packed_address)
     return NetlinkRequest(_RTM_DELNEIGH, 0, body, f"remove neighbour {address}")
 
 
@@ -171,10 +170,10 @@ def dump_neighbours() -> NetlinkRequest:
     return NetlinkRequest(_RTM_GETNEIGH, DUMP, _NEIGHBOUR.pack(0, 0, 0, 0, 0), "read neighbours")
 
 
-def parse_neighbour(body: bytes) -> Neighbour | None:
+def parse_neighbour(body: bytes, bridge: int | None = None) -> Neighbour | None:
     """Parses one answer; returns None for what is not an entry of ours: learned, not permanent, or of a link's own MAC.
 
-    That of the bridge is ours if it is the gateways'.
+    That of the bridge, whose index is `bridge`, is ours if it is the gateways'.
     """
     family, index, state, _, _ = _NEIGHBOUR.unpack_from(body)
     # A MAC, and what it is found with: the rest of an entry is not read, as there are tens of thousands.
@@ -182,10 +181,10 @@ def parse_neighbour(body: bytes) -> Neighbour | None:
     mac = values.get(_NDA_LLADDR, b"").hex(":")
     if family == _AF_BRIDGE:
         if _NDA_MASTER in values:
-            is_gateway = (state, index, mac) == (_NUD_PERMANENT, BRIDGE.ifindex, GATEWAY_MAC)
+            is_gateway = (state, index, mac) == (_NUD_PERMANENT, bridge, GATEWAY_MAC)
             return Neighbour(index, mac, None) if state == _NUD_NOARP or is_gateway else None
         return Neighbour(index, mac, None, _text(values[_NDA_DST])) if _NDA_DST in values else None
-    if family not in (socket.AF_INET, socket.AF_INET6) or state != _NUD_PERMANENT or index != BRIDGE.ifindex:
+    if family not in (socket.AF_INET, socket.AF_INET6) or state != _NUD_PERMANENT or index != bridge:
         return None
     return Neighbour(index, mac, socket.inet_ntop(family, values[_NDA_DST]))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from cni_contrail.link.bridge_port import BRIDGE, packed_master, parse_master
+from cni_contrail.link.bridge_port import packed_master, parse_master
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest, attribute, attributes, nested
 from cni_contrail.link.named_tuple import NamedTuple
@@ -52,10 +52,10 @@ class PortInfo(NamedTuple):
     is_blocked: bool
 
 
-def attach_port(port: LinkRef) -> NetlinkRequest:
+def attach_port(port: LinkRef, bridge: LinkRef) -> NetlinkRequest:
     """Requests a link to be a port of the bridge."""
-    body = _INFO.pack(0, 0, port.ifindex, 0, 0) + packed_master()
-    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"attach {port.name} to bridge {BRIDGE.name}")
+    body = _INFO.pack(0, 0, port.ifindex, 0, 0) + packed_master(bridge.ifindex)
+    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"attach {port.name} to bridge {bridge.name}")
 
 
 def set_port(port: LinkRef) -> NetlinkRequest:

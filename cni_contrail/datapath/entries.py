@@ -58,7 +58,7 @@ def entries_of(network: Network, links: frozenset[str]) -> Entries:
     ports = [port for port in network.ports if port.link in links and mac_problem(port.mac) is None]
     return Entries(
         gateways=frozenset(Address(each.address, each.prefix_length) for each in network.gateways),
-        forwarding={GATEWAY_MAC: BRIDGE.name, **{port.mac: port.link for port in ports}},
+        forwarding={GATEWAY_MAC: BRIDGE, **{port.mac: port.link for port in ports}},
         neighbours={address: port.mac for port in ports for address in port.addresses},
         sources=frozenset(source for port in ports for source in sources_of(port)),
         destinations={},

@@ -36,7 +36,7 @@ _BETWEEN_PODS = {
     "ipv4/ip_forward": "1",
     # Packets between pods leave by the bridge by which they came: a redirect would tell the pod to send them elsewhere.
     "ipv4/conf/all/send_redirects": "0",
-    f"ipv4/conf/{BRIDGE.name}/send_redirects": "0",
+    f"ipv4/conf/{BRIDGE}/send_redirects": "0",
     "ipv6/conf/all/forwarding": "1",
 }
 _OPTIONAL = ("bridge", "ipv6")
@@ -44,8 +44,8 @@ _OPTIONAL = ("bridge", "ipv6")
 
 _BRIDGE = {
     # Without it a gateway goes with another address of its subnet that was there before, and is removed.
-    f"ipv4/conf/{BRIDGE.name}/promote_secondaries": "1",
-    f"ipv6/conf/{BRIDGE.name}/disable_ipv6": "0",
+    f"ipv4/conf/{BRIDGE}/promote_secondaries": "1",
+    f"ipv6/conf/{BRIDGE}/disable_ipv6": "0",
 }
 
 

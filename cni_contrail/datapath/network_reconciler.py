@@ -38,7 +38,6 @@ from cni_contrail.datapath.tunnel_messages import Tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnel_plan import TunnelPlan, plan_tunnels
 from cni_contrail.datapath.tunnels import make_tunnels, tunnels_of
-from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef
@@ -111,7 +110,9 @@ def reconcile_network(
         changes += len(removed)
         if removes and state.has_filter:
             filters.commit(forget_ports(state.gone))
-        changes += _finish_tunnels(kernel, plan_tunnels(wanted, state.tunnels, BRIDGE), removes=removes_remotes)
+        changes += _finish_tunnels(
+            kernel, plan_tunnels(wanted, state.tunnels, state.bridge_link), removes=removes_remotes
+        )
         generation = filters.known_generation(generation, commits=0)
     unreachable = problem if underlay is None else no_address_for(network.nodes(), underlay)
     return Reconciled(
@@ -149,7 +150,7 @@ def _prepare(
     requests += _unblock(kernel, state, {port.link for port in network.ports})
     changes += len(requests)
     try:
-        changes += make_tunnels(kernel, netns, tunnels, state.tunnels, is_new=state.bridge is None)
+        changes += make_tunnels(kernel, netns, tunnels, state.tunnels, state.bridge_link, is_new=state.bridge is None)
     except KernelError as error:
         problem = str(explained(error))
     with InNetns(netns):

@@ -20,7 +20,6 @@ from cni_contrail.datapath.policy_rules import rule_requests
 from cni_contrail.datapath.shadowing_routes import remove_foreign, shadowing
 from cni_contrail.link import links
 from cni_contrail.link.addresses import add_address, remove_address
-from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest
@@ -37,7 +36,7 @@ def link_requests(state: NetworkState, network: Network) -> Iterator[NetlinkRequ
     yield from _bridge_requests(state, network.mtu)
     for name in sorted({port.link for port in network.ports} & state.other_links):
         port = LinkRef(name, state.indexes[name])
-        yield attach_port(port)
+        yield attach_port(port, state.bridge_link)
         yield set_port(port)
 
 
@@ -46,8 +45,8 @@ def _bridge_requests(state: NetworkState, mtu: int) -> Iterator[NetlinkRequest]:
     if found is None:
         yield from _free_name(state)
         yield links.set_up(_LOOPBACK)
-        yield bridge.create_bridge()
-        yield bridge.set_bridge_mtu(mtu)
+        yield bridge.create_bridge(state.bridge_link)
+        yield bridge.set_bridge_mtu(state.bridge_link, mtu)
     elif not found.is_right(mtu):
         yield bridge.set_bridge(found.link, mtu)
 
@@ -55,10 +54,10 @@ def _bridge_requests(state: NetworkState, mtu: int) -> Iterator[NetlinkRequest]:
 def _free_name(state: NetworkState) -> Iterator[NetlinkRequest]:
     """Removes a link that has the name of the bridge: the namespace is the network's own."""
     for name, index in state.indexes.items():
-        if name == BRIDGE.name:
+        if name == state.bridge_link.name:
             yield links.delete(LinkRef(name, index))
-        elif index == BRIDGE.ifindex:
-            raise LinkError(f"link {name} has index {index}, which is that of the bridge {BRIDGE.name}")
+        elif index == state.bridge_link.ifindex:
+            raise LinkError(f"link {name} has index {index}, which is that of the bridge {state.bridge_link.name}")
 
 
 def filter_requests(state: NetworkState, difference: Plan) -> Iterator[NetlinkRequest]:
@@ -89,34 +88,37 @@ def routing_requests(state: NetworkState, network: Network) -> Iterator[NetlinkR
 def table_requests(difference: Plan, state: NetworkState) -> Iterator[NetlinkRequest]:
     """Requests to change addresses of the bridge, forwarding entries, neighbours and routes."""
     refs = {name: LinkRef(name, index) for name, index in state.indexes.items()}
+    bridge_link = state.bridge_link
     # The kernel has an IPv6 address only once on a link, whatever its prefix: an earlier one goes first.
     added = {gateway.address for gateway in difference.add_gateways if ":" in gateway.address}
     first = {gateway for gateway in difference.remove_gateways if gateway.address in added}
     for address in sorted(first):
-        yield remove_address(BRIDGE, address)
+        yield remove_address(bridge_link, address)
     for address in sorted(difference.add_gateways):
-        yield add_address(BRIDGE, address)
-    yield from _forwarding_requests(difference, refs)
+        yield add_address(bridge_link, address)
+    yield from _forwarding_requests(difference, refs, bridge_link)
     for neighbour, mac in difference.set_neighbours.items():
-        yield bridge.set_neighbour(neighbour, mac)
+        yield bridge.set_neighbour(bridge_link, neighbour, mac)
     yield from _route_requests(difference, state)
     for neighbour in sorted(difference.remove_neighbours):
-        yield bridge.remove_neighbour(neighbour)
+        yield bridge.remove_neighbour(bridge_link, neighbour)
     for mac, link in difference.remove_forwarding.items():
         yield bridge.remove_forwarding(mac, refs[link])
     for link, mac in sorted(difference.remove_destinations):
         yield tunnel_messages.remove_destination(mac, refs[link])
     for address in sorted(difference.remove_gateways - first):
-        yield remove_address(BRIDGE, address)
+        yield remove_address(bridge_link, address)
 
 
-def _forwarding_requests(difference: Plan, refs: Mapping[str, LinkRef]) -> Iterator[NetlinkRequest]:
+def _forwarding_requests(
+    difference: Plan, refs: Mapping[str, LinkRef], bridge_link: LinkRef
+) -> Iterator[NetlinkRequest]:
     for (link, mac), node in difference.set_destinations.items():
         bridged = difference.set_forwarding.get(mac) == link  # one message for both tables
         yield tunnel_messages.set_destination(mac, refs[link], node, bridged=bridged)
     for mac, link in difference.set_forwarding.items():
-        if link == BRIDGE.name:
-            yield bridge.set_gateway_forwarding()
+        if link == bridge_link.name:
+            yield bridge.set_gateway_forwarding(bridge_link)
         elif Behind(link, mac) not in difference.set_destinations:
             yield bridge.set_forwarding(mac, refs[link])
 
@@ -124,6 +126,6 @@ def _forwarding_requests(difference: Plan, refs: Mapping[str, LinkRef]) -> Itera
 def _route_requests(difference: Plan, state: NetworkState) -> Iterator[NetlinkRequest]:
     for cidr, gateway in difference.set_routes.items():
         to_node = block_routes.set_route if cidr in state.entries.routes else block_routes.add_route
-        yield to_node(BRIDGE, cidr, NextHop(gateway))
+        yield to_node(state.bridge_link, cidr, NextHop(gateway))
     for cidr in sorted(difference.remove_routes):
-        yield block_routes.remove_route(cidr, BRIDGE.ifindex)
+        yield block_routes.remove_route(cidr, state.bridge_link.ifindex)

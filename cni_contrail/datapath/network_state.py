@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Collection
 
 from cni_contrail.datapath import bridge, filter_rules, uplink_rules
 from cni_contrail.datapath import nftables_messages as nft
@@ -23,9 +22,10 @@ from cni_contrail.datapath.tunnel_messages import TunnelInfo, parse_tunnel
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.link import links
 from cni_contrail.link.addresses import dump_addresses, parse_address
-from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.bridge_port import bridge_of
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.links import LinkRef
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 from cni_contrail.link.routes import dump_routes
@@ -58,6 +58,11 @@ class NetworkState(NamedTuple):
     rules: tuple[bytes, ...] = ()
     foreign_routes: tuple[ForeignRoute, ...] = ()
 
+    @property
+    def bridge_link(self) -> LinkRef:
+        """The bridge, for requests; the one to create if there is none."""
+        return bridge_of(self.indexes)
+
 
 def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     """Reads the state of the namespace of both sockets; raises KernelError."""
@@ -65,20 +70,22 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     found = [(links.parse_link(body), parse_port(body)) for body in bodies]
     indexes = {link.name: link.ifindex for link, _ in found}
     names = {index: name for name, index in indexes.items()}
+    bridge_link = bridge_of(indexes)
+    index = bridge_link.ifindex
     tunnels = _read_tunnels(bodies) if indexes.keys() & set(BRIDGED) else {}
-    attached = {link.name: port for link, port in found if port.master == BRIDGE.ifindex}
+    attached = {link.name: port for link, port in found if port.master == index}
     ports = frozenset(link.name for link, port in found if link.name in attached and port.has_settings and link.is_up)
-    forwarding, neighbours, destinations = _read_neighbours(kernel, names)
+    forwarding, neighbours, destinations = _read_neighbours(kernel, names, index)
     table, sources, port_drops = _read_filter(filters, names)
-    routes, foreign_routes = _read_routes(kernel, {BRIDGE.ifindex, indexes.get(UPLINK, BRIDGE.ifindex)})
+    routes, foreign_routes = _read_routes(kernel, index, indexes.get(UPLINK, index))
     return NetworkState(
-        bridge=_read_bridge(bodies) if indexes.get(BRIDGE.name) == BRIDGE.ifindex else None,
+        bridge=_read_bridge(bodies, index) if bridge_link.name in indexes else None,
         ports=ports - tunnels.keys(),
-        other_links=frozenset(indexes) - ports - {BRIDGE.name, "lo", *tunnels},
+        other_links=frozenset(indexes) - ports - {bridge_link.name, "lo", *tunnels},
         blocked=frozenset(name for name, port in attached.items() if port.is_blocked),
         tunnels=tunnels,
         indexes=indexes,
-        entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources, destinations, routes),
+        entries=Entries(_read_gateways(kernel, index), forwarding, neighbours, sources, destinations, routes),
         has_filter=table is not None and filter_rules.is_complete(table),
         other_tables=tuple(other_tables(filters, _OWN_TABLES)),
         drops=filter_rules.drops_of(
@@ -91,9 +98,9 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
     )
 
 
-def _read_bridge(bodies: list[bytes]) -> BridgeInfo | None:
+def _read_bridge(bodies: list[bytes], index: int) -> BridgeInfo | None:
     found = (parse_bridge(body) for body in bodies)
-    return next((each for each in found if each is not None and each.link.ifindex == BRIDGE.ifindex), None)
+    return next((each for each in found if each is not None and each.link.ifindex == index), None)
 
 
 def _read_tunnels(bodies: list[bytes]) -> dict[str, TunnelInfo]:
@@ -101,35 +108,35 @@ def _read_tunnels(bodies: list[bytes]) -> dict[str, TunnelInfo]:
     return {each.tunnel.name: each for each in found if each is not None and each.tunnel.name in BRIDGED}
 
 
-def _read_routes(kernel: RouteSocket, ours: Collection[int]) -> tuple[dict[str, str], tuple[ForeignRoute, ...]]:
-    """Returns gateways by destination, and routes that are not by links of `ours`."""
+def _read_routes(kernel: RouteSocket, bridge: int, uplink: int) -> tuple[dict[str, str], tuple[ForeignRoute, ...]]:
+    """Returns gateways by destination of the bridge's routes, and routes by neither of the two links."""
     routes, foreign = {}, []
     for body in kernel.dump(dump_routes()):
         route = parse_route(body)
-        if route is not None and route.ifindex == BRIDGE.ifindex:
+        if route is not None and route.ifindex == bridge:
             routes[route.cidr] = ON_LINK if route.hop is None else route.hop.gateway
-        elif (other := parse_foreign(body, ours)) is not None:
+        elif (other := parse_foreign(body, (bridge, uplink))) is not None:
             foreign.append(other)
     return routes, tuple(foreign)
 
 
-def _read_gateways(kernel: RouteSocket) -> frozenset[Address]:
+def _read_gateways(kernel: RouteSocket, bridge: int) -> frozenset[Address]:
     found = [parse_address(body) for body in kernel.dump(dump_addresses())]
     return frozenset(
         Address(_text(each.local), each.prefix_length)
         for each in found
-        if each.ifindex == BRIDGE.ifindex and not _is_link_local(each.local)
+        if each.ifindex == bridge and not _is_link_local(each.local)
     )
 
 
 def _read_neighbours(
-    kernel: RouteSocket, names: dict[int, str]
+    kernel: RouteSocket, names: dict[int, str], bridge_index: int
 ) -> tuple[dict[str, str], dict[str, str], dict[Behind, str]]:
     """Returns ports by MAC, MACs by address, and nodes by what is behind a tunnel."""
     forwarding, neighbours, destinations = {}, {}, {}
     for request in (bridge.dump_forwarding(), bridge.dump_neighbours()):
         for body in kernel.dump(request):
-            entry = bridge.parse_neighbour(body)
+            entry = bridge.parse_neighbour(body, bridge_index)
             if entry is None or entry.ifindex not in names:  # its link was deleted since
                 continue
             if entry.node is not None:

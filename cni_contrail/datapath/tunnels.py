@@ -21,7 +21,6 @@ from cni_contrail.datapath.tunnel_names import BRIDGED, bridged_tunnel, node_mac
 from cni_contrail.datapath.tunnel_plan import plan_tunnels
 from cni_contrail.deadline import Deadline
 from cni_contrail.link import links
-from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
 from cni_contrail.link.links import LinkRef
@@ -40,21 +39,27 @@ def tunnels_of(network: Network, underlay: Underlay) -> dict[str, Tunnel]:
 
 
 def make_tunnels(
-    kernel: RouteSocket, netns: int, desired: Mapping[str, Tunnel], found: Mapping[str, TunnelInfo], *, is_new: bool
+    kernel: RouteSocket,
+    netns: int,
+    desired: Mapping[str, Tunnel],
+    found: Mapping[str, TunnelInfo],
+    bridge: LinkRef,
+    *,
+    is_new: bool,
 ) -> int:
     """Creates or corrects tunnels in the network's namespace, where the bridge is; returns the number of changes.
 
-    `kernel` is a socket there, and the calling thread is in the node's namespace. `is_new`: so is that of the network,
-    and the kernel may still have the links of an earlier one, which are waited for. Raises KernelError.
+    `kernel` is a socket there, and the calling thread is in the node's namespace. `is_new`: the network's namespace is
+    new, and the kernel may still have the links of an earlier one, which are waited for. Raises KernelError.
     """
-    missing = plan_tunnels(desired, found, BRIDGE).create
+    missing = plan_tunnels(desired, found, bridge).create
     for tunnel, replaced in missing:
         kernel.execute_all([] if replaced is None else [links.delete(replaced)])
-        create_tunnel(tunnel, netns, BRIDGE, timeout=_TIMEOUT if is_new else 0)
+        create_tunnel(tunnel, netns, bridge, timeout=_TIMEOUT if is_new else 0)
     answers = kernel.get([links.get(tunnel.name) for tunnel, _ in missing]) if missing else []
     created = [messages.parse_tunnel(answer) for answer in answers if not isinstance(answer, KernelError)]
     now = {**found, **{info.tunnel.name: info for info in created if info is not None}}
-    corrections = plan_tunnels(desired, now, BRIDGE).correct
+    corrections = plan_tunnels(desired, now, bridge).correct
     kernel.execute_all(corrections)
     return len(missing) + len(corrections)
 

@@ -79,15 +79,15 @@ def network_rules(*, snat: bool, subnets: Sequence[str], between_pods: bool = Fa
     `between_pods`: the bridge routes packets between pods, of this node and of others.
     """
     accept, new = nft.verdict(nft.ACCEPT), nft.has_state(nft.NEW)
-    outward = (*_is_link(nft.IIFNAME, BRIDGE.name), *_is_link(nft.OIFNAME, UPLINK))
-    inward = (*_is_link(nft.IIFNAME, UPLINK), *_is_link(nft.OIFNAME, BRIDGE.name))
+    outward = (*_is_link(nft.IIFNAME, BRIDGE), *_is_link(nft.OIFNAME, UPLINK))
+    inward = (*_is_link(nft.IIFNAME, UPLINK), *_is_link(nft.OIFNAME, BRIDGE))
     rules = [RuleText(_BETWEEN_LINKS, (*nft.has_state(nft.ESTABLISHED | nft.RELATED), accept), "accept established")]
     for subnet in subnets:
         source, destination = is_in(SOURCE, subnet), is_in(DESTINATION, subnet)
         rules.append(RuleText(_BETWEEN_LINKS, (*outward, *source, accept), f"accept from {subnet}"))
         rules.append(RuleText(_BETWEEN_LINKS, (*inward, *destination, accept), f"accept to {subnet}"))
     if between_pods:
-        between = (*_is_link(nft.IIFNAME, BRIDGE.name), *_is_link(nft.OIFNAME, BRIDGE.name))
+        between = (*_is_link(nft.IIFNAME, BRIDGE), *_is_link(nft.OIFNAME, BRIDGE))
         rules.append(RuleText(_BETWEEN_LINKS, (*between, accept), "accept between pods"))
     if snat:
         rules.append(RuleText(_BETWEEN_LINKS, (*outward, *new, accept), "accept new from pods"))

@@ -28,7 +28,7 @@ from cni_contrail.drift.kernel_change import (
     RouteChanged,
 )
 from cni_contrail.drift.possible_drift import PossibleDrift, gone_links, programs_of, without_intermediate
-from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.bridge_port import BRIDGE, BRIDGE_INDEXES
 
 
 def network_drift(network: Network, underlay: Underlay, changes: Sequence[KernelChange]) -> PossibleDrift:
@@ -88,7 +88,7 @@ class _Judge:
             return "uplink" if self._has_uplink else ""
         if name in BRIDGED:
             return "tunnel" if self._network.nodes() else ""
-        if name == BRIDGE.name:
+        if name == BRIDGE:
             return "bridge"
         return "port" if name in self.macs else ""
 
@@ -99,12 +99,12 @@ class _Judge:
             return True
         if change.name in self.macs:
             port = parse_port(change.body)
-            is_right = (port.master, port.has_settings, change.is_up) == (BRIDGE.ifindex, True, True)
+            is_right = port.master in BRIDGE_INDEXES and port.has_settings and change.is_up
             return not is_right or port.is_blocked
         if change.name in BRIDGED:
             tunnel = parse_tunnel_port(change.body)
             return not (change.is_up and tunnel.has_settings) or tunnel.is_blocked
-        if change.name == BRIDGE.name and not change.is_bridge_port:
+        if change.name == BRIDGE and not change.is_bridge_port:
             bridge = parse_bridge(change.body)
             return bridge is None or not bridge.is_right(self._network.mtu)
         return not change.is_up
@@ -114,16 +114,16 @@ class _Judge:
             is_ours = self._is_forwarding_of_ours(change) and change.ifindex not in self._gone
             return "forwarding entry" if is_ours else ""
         is_right = self._entries.neighbours.get(change.address, change.mac) == change.mac
-        return "" if is_right or change.ifindex != BRIDGE.ifindex else "neighbour"
+        return "" if is_right or change.ifindex not in BRIDGE_INDEXES else "neighbour"
 
     def _is_forwarding_of_ours(self, change: ForwardingChanged) -> bool:
         if change.is_gone:
             return change.mac in self._entries.forwarding
         if change.mac == GATEWAY_MAC:
-            return change.ifindex != BRIDGE.ifindex
+            return change.ifindex not in BRIDGE_INDEXES
         return change.mac in self.macs.values()  # one that was set for a pod of another node is usually ours
 
     def _kind_of_address(self, change: AddressGone) -> str:
-        if change.ifindex != BRIDGE.ifindex:  # ports have no addresses
+        if change.ifindex not in BRIDGE_INDEXES:  # ports have no addresses
             return "uplink" if self._has_uplink and change.ifindex not in self._gone else ""
         return "gateway" if change.address in self._gateways else ""

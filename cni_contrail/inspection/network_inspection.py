@@ -62,20 +62,20 @@ def _differences(network: Network, underlay: Underlay, state: NetworkState) -> I
             yield Difference(vni, WRONG, f"host end {port.link}", "the bridge forwards none of its frames")
     tunnels = tunnels_of(network, underlay)
     found_tunnels = state.tunnels if network.is_complete else {k: v for k, v in state.tunnels.items() if k in tunnels}
-    yield from tunnel_differences(vni, tunnels, found_tunnels, bridge=BRIDGE.ifindex)
+    yield from tunnel_differences(vni, tunnels, found_tunnels, bridge=state.bridge_link.ifindex)
     silent = tunnels.keys() - carrying(tunnels, state.tunnels)
     yield from _entry_differences(network, underlay, state, frozenset(silent))
 
 
 def _bridge_problem(bridge: BridgeInfo | None, mtu: int) -> Difference | None:
     if bridge is None:
-        return Difference(0, MISSING, f"bridge {BRIDGE.name}")
+        return Difference(0, MISSING, f"bridge {BRIDGE}")
     found = bridge.link
     problems = [] if found.is_up else ["down"]
     problems += [] if bridge.has_settings else ["ARP or multicast is off, or snooping or filtering for IP on"]
     problems += [f"MAC {found.mac}"] if found.mac != GATEWAY_MAC else []
     problems += [f"MTU {found.mtu}, not {mtu}"] if found.mtu != mtu else []
-    return Difference(0, WRONG, f"bridge {BRIDGE.name}", ", ".join(problems)) if problems else None
+    return Difference(0, WRONG, f"bridge {BRIDGE}", ", ".join(problems)) if problems else None
 
 
 def _entry_differences(

@@ -211,8 +211,8 @@ def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedIn
 def _network_namespace(fields: Fields) -> str:
     if not fields.has("network-namespace"):
         return ""
-    if fields.raw("bridge") != BRIDGE.name:
-        raise fields.malformed("bridge", f"{BRIDGE.name}, beside network-namespace")
+    if fields.raw("bridge") != BRIDGE:
+        raise fields.malformed("bridge", f"{BRIDGE}, beside network-namespace")
     namespace = fields.text("network-namespace")
     if not is_network_name(namespace):
         raise fields.malformed("network-namespace", "contrail-<vni>")

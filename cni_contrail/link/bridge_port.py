@@ -8,13 +8,19 @@ Sources: linux/if_bridge.h, linux/if_link.h.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 
+from cni_contrail.link.kernel_links import KERNEL_LINKS
 from cni_contrail.link.links import LinkRef, packed_alias, packed_name
 from cni_contrail.link.message import NetlinkRequest, attribute, attributes, nested, number, unpack_number
 from cni_contrail.link.plan import InterfacePlan
 
-BRIDGE = LinkRef("br0", 2)
-"""Each network's bridge. Its index is given at creation: the first after the loopback's."""
+BRIDGE = "br0"
+"""Name of each network's bridge."""
+
+BRIDGE_INDEXES = (2, 1 << 20)
+"""Indexes that a bridge may have, given at its creation: the first after the loopback's, or, where that is one of the
+KERNEL_LINKS, one that the kernel gives to no other link in practice."""
 
 _RTM_NEWLINK = 16
 _INFO = struct.Struct("=BxHiII")  # struct ifinfomsg
@@ -37,9 +43,19 @@ PORT_SETTINGS = nested(
 """Attribute of a port that learns no MACs and gets no frames for unknown ones."""
 
 
-def packed_master() -> bytes:
-    """Returns the attribute that makes a link a port of the bridge."""
-    return number(_IFLA_MASTER, BRIDGE.ifindex)
+def bridge_of(indexes: Mapping[str, int]) -> LinkRef:
+    """Returns the bridge of a network, or the one to create; `indexes` are those of all links of its namespace."""
+    found = indexes.get(BRIDGE)
+    if found in BRIDGE_INDEXES:
+        return LinkRef(BRIDGE, found)
+    usual, other = BRIDGE_INDEXES
+    is_taken = any(index == usual and name in KERNEL_LINKS for name, index in indexes.items())
+    return LinkRef(BRIDGE, other if is_taken else usual)
+
+
+def packed_master(bridge: int) -> bytes:
+    """Returns the attribute that makes a link a port of the bridge with this index."""
+    return number(_IFLA_MASTER, bridge)
 
 
 def parse_master(body: bytes) -> int:
@@ -51,5 +67,5 @@ def parse_master(body: bytes) -> int:
 def set_bridged_end(plan: InterfacePlan) -> NetlinkRequest:
     """Requests a host end that is a port of the bridge to be up, with its alias and PORT_SETTINGS."""
     body = _INFO.pack(0, 0, 0, _UP, _UP) + packed_name(plan.host_name) + packed_alias(plan.alias) + PORT_SETTINGS
-    what = f"{plan.name}: set port {plan.host_name} of bridge {BRIDGE.name} up"
+    what = f"{plan.name}: set port {plan.host_name} of bridge {BRIDGE} up"
     return NetlinkRequest(_RTM_NEWLINK, 0, body, what)

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from cni_contrail.link.addresses import packed
-from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.bridge_port import BRIDGE, BRIDGE_INDEXES
 from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
@@ -102,8 +102,8 @@ def _host_side(plan: InterfacePlan, sandbox_end: LinkInfo | None, index: _Index)
         yield f"The host end {plan.host_name} of {plan.name} does not exist."
         return
     yield from _host_end(plan, host_end.link)
-    if plan.namespace and host_end.master != BRIDGE.ifindex:
-        yield f"{plan.host_name} is not a port of bridge {BRIDGE.name} in network namespace {plan.namespace}."
+    if plan.namespace and host_end.master not in BRIDGE_INDEXES:
+        yield f"{plan.host_name} is not a port of bridge {BRIDGE} in network namespace {plan.namespace}."
     if sandbox_end is not None and not _paired(host_end, sandbox_end):
         yield f"{plan.name} and {plan.host_name} are not the two ends of one veth pair."
 

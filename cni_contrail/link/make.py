@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cni_contrail.link import links
 from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, packed, packed_with_length, parse_ready_address
-from cni_contrail.link.bridge_port import packed_master, set_bridged_end
+from cni_contrail.link.bridge_port import BRIDGE, packed_master, set_bridged_end
 from cni_contrail.link.defaults import install_defaults
 from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
@@ -107,8 +107,9 @@ def _check_encoding(plan: InterfacePlan) -> None:
 
 def _create(hosts: HostSides, netns_fd: int, plans: Sequence[InterfacePlan]) -> None:
     created: list[InterfacePlan] = []
-    for host, group in hosts.split(plans):
-        errors = host.execute([links.create_pair(plan, netns_fd, _master(plan)) for plan in group])
+    groups = [(host, group, _master(host, group[0].namespace)) for host, group in hosts.split(plans)]
+    for host, group, master in groups:
+        errors = host.execute([links.create_pair(plan, netns_fd, master) for plan in group])
         created += [plan for position, plan in enumerate(group) if position not in errors]
         if errors:
             first = min(errors)
@@ -118,8 +119,13 @@ def _create(hosts: HostSides, netns_fd: int, plans: Sequence[InterfacePlan]) -> 
             raise error
 
 
-def _master(plan: InterfacePlan) -> bytes:
-    return packed_master() if plan.namespace else b""
+def _master(host: RouteSocket, namespace: str) -> bytes:
+    if not namespace:
+        return b""
+    bridge = index_of(host, BRIDGE)
+    if bridge is None:
+        raise LinkError(f"network namespace {namespace}: bridge {BRIDGE} not found")
+    return packed_master(bridge)
 
 
 def _explained(error: KernelError, plan: InterfacePlan, host: RouteSocket, netns_fd: int) -> LinkError:

@@ -90,6 +90,23 @@ def test_an_attached_pod_reaches_the_others_of_each_network(
     assert [len(networks.ports(vni)) for vni in vnis] == [2, 2, 2]
 
 
+def test_a_pod_is_attached_where_a_link_of_the_kernel_has_the_usual_index_of_a_bridge(
+    plugin: Plugin, pod: PodSandbox, sandbox: Netns, networks: NodeNetworks, served: Callable[..., list[Vmi]],
+    attach_next: Callable[[], Attached], vnis: list[int],
+) -> None:  # fmt: skip
+    """A bridge has the name of such a link here, since not every kernel has these tunnels."""
+    os.close(networks.namespaces.open(vnis[1]))
+    networks.run(vnis[1], "ip", "link", "add", "tunl0", "index", "2", "type", "bridge")
+    served(pod, 9)
+    result = plugin.add(pod).succeeded().document
+    other = attach_next()
+    for position in range(3):
+        assert reaches(sandbox, other.address(position))
+    plugin.check(pod, previous=result).succeeded()
+    plugin.delete(pod).succeeded()
+    assert [len(networks.ports(vni)) for vni in vnis] == [1, 1, 1]
+
+
 def test_del_removes_the_host_ends_of_all_networks(
     pair: Pair, networks: NodeNetworks, plugin: Plugin, vnis: list[int]
 ) -> None:

@@ -29,6 +29,11 @@ def test_links_are_in_order_of_creation_and_without_kernel_assigned_addresses(po
     ]
 
 
+def test_links_that_the_kernel_makes_in_every_namespace_are_omitted(pod: Netns) -> None:
+    pod.ip("link", "add", "tunl0", "type", "veth", "peer", "name", "sit0")
+    assert [link.name for link in read_links(pod.name)] == ["zulu", "alpha"]
+
+
 def test_routes_that_the_kernel_adds_for_addresses_are_omitted(pod: Netns) -> None:
     assert read_routes(pod.name) == []
 

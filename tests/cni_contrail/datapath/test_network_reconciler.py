@@ -53,7 +53,7 @@ def test_networks_with_equal_addresses_and_macs_do_not_meet(make_network: Callab
 def test_a_port_that_is_not_connected_is_mute(network: VirtualNetwork, pair: Pair) -> None:
     stranger = network.add_pod(4)
     network.pods.remove(stranger)
-    network.ip("link", "set", stranger.port.link, "master", BRIDGE.name)
+    network.ip("link", "set", stranger.port.link, "master", BRIDGE)
     network.reconcile()
     assert not reaches(stranger.namespace, pair[0].ipv4, timeout=1)
     assert not reaches(stranger.namespace, GATEWAYS[1].address, timeout=1)
@@ -76,19 +76,19 @@ def test_a_port_without_a_link_is_reported_and_the_others_are_connected(network:
 
 
 DAMAGE = [
-    ["ip", "link", "delete", BRIDGE.name],
-    ["ip", "link", "set", BRIDGE.name, "down"],
-    ["ip", "link", "set", BRIDGE.name, "address", "02:00:00:00:00:99"],
-    ["ip", "link", "set", BRIDGE.name, "mtu", "1300"],
-    ["ip", "address", "flush", "dev", BRIDGE.name],
-    ["ip", "address", "add", "10.7.0.99/24", "dev", BRIDGE.name],
-    ["sh", "-c", f"ip address flush dev {BRIDGE.name} && ip address add 10.7.0.99/24 dev {BRIDGE.name}"],
-    ["sh", "-c", f"ip address flush dev {BRIDGE.name} && ip address add fd07::1/80 dev {BRIDGE.name} nodad"],
-    ["ip", "neighbour", "delete", "10.7.0.2", "dev", BRIDGE.name],
-    ["ip", "neighbour", "replace", "10.7.0.2", "lladdr", "02:00:00:00:00:99", "dev", BRIDGE.name],
+    ["ip", "link", "delete", BRIDGE],
+    ["ip", "link", "set", BRIDGE, "down"],
+    ["ip", "link", "set", BRIDGE, "address", "02:00:00:00:00:99"],
+    ["ip", "link", "set", BRIDGE, "mtu", "1300"],
+    ["ip", "address", "flush", "dev", BRIDGE],
+    ["ip", "address", "add", "10.7.0.99/24", "dev", BRIDGE],
+    ["sh", "-c", f"ip address flush dev {BRIDGE} && ip address add 10.7.0.99/24 dev {BRIDGE}"],
+    ["sh", "-c", f"ip address flush dev {BRIDGE} && ip address add fd07::1/80 dev {BRIDGE} nodad"],
+    ["ip", "neighbour", "delete", "10.7.0.2", "dev", BRIDGE],
+    ["ip", "neighbour", "replace", "10.7.0.2", "lladdr", "02:00:00:00:00:99", "dev", BRIDGE],
     ["bridge", "fdb", "delete", "02:00:00:00:00:02", "dev", "tap2", "master"],
     ["bridge", "fdb", "replace", "02:00:00:00:00:02", "dev", "tap3", "master", "static"],
-    ["bridge", "fdb", "delete", GATEWAY_MAC, "dev", BRIDGE.name, "self"],
+    ["bridge", "fdb", "delete", GATEWAY_MAC, "dev", BRIDGE, "self"],
     ["bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap3", "master", "static"],
     ["bridge", "fdb", "replace", GATEWAY_MAC, "dev", "tap3", "master", "permanent"],
     ["bridge", "link", "set", "dev", "tap2", "learning", "on"],
@@ -105,10 +105,10 @@ DAMAGE = [
     ["nft", f"add table netdev other ; add chain netdev other dropping {DROPPING_FROM_TAP2}"],
     ["bridge", "link", "set", "dev", "tap2", "state", "disabled"],
     ["sh", "-c", "bridge link set dev tap2 isolated on && bridge link set dev tap3 isolated on"],
-    ["sysctl", "-q", f"net.ipv6.conf.{BRIDGE.name}.disable_ipv6=1"],
-    ["ip", "link", "set", BRIDGE.name, "arp", "off"],
-    ["ip", "link", "set", BRIDGE.name, "multicast", "off"],
-    ["ip", "link", "set", BRIDGE.name, "type", "bridge", "mcast_snooping", "1"],
+    ["sysctl", "-q", f"net.ipv6.conf.{BRIDGE}.disable_ipv6=1"],
+    ["ip", "link", "set", BRIDGE, "arp", "off"],
+    ["ip", "link", "set", BRIDGE, "multicast", "off"],
+    ["ip", "link", "set", BRIDGE, "type", "bridge", "mcast_snooping", "1"],
     ["ip", "route", "add", "blackhole", "10.7.0.2"],
     ["ip", "route", "add", "unreachable", "10.7.0.0/25"],
     ["ip", "route", "add", "10.7.0.2", "dev", "tap3"],
@@ -134,6 +134,24 @@ def test_what_was_changed_by_hand_is_repaired(network: VirtualNetwork, pair: Pai
     assert reaches(first.namespace, second.ipv6)
     for gateway in GATEWAYS:
         assert reaches(first.namespace, gateway.address)
+
+
+@pytest.mark.parametrize("damage", [["ip", "link", "delete", BRIDGE], ["nft", "flush", "ruleset"]], ids=" ".join)
+def test_a_network_works_where_a_link_of_the_kernel_has_the_index_of_its_bridge(
+    network: VirtualNetwork, damage: list[str]
+) -> None:
+    """A bridge has the name of such a link here, since not every kernel has these tunnels."""
+    network.ip("link", "delete", BRIDGE)
+    network.ip("link", "add", "tunl0", "index", "2", "type", "bridge")
+    first, second = network.add_pod(2), network.add_pod(3)
+    for _ in range(2):
+        assert network.reconcile().changes > 0
+        assert network.reconcile().changes == 0
+        assert reaches(first.namespace, second.ipv4)
+        assert reaches(first.namespace, second.ipv6)
+        for gateway in GATEWAYS:
+            assert reaches(first.namespace, gateway.address)
+        network.run(*damage)
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -221,8 +239,8 @@ def test_a_port_whose_pod_has_it_down_is_as_desired(network: VirtualNetwork, pai
 
 def test_a_link_with_the_name_of_the_bridge_is_replaced(network: VirtualNetwork, pair: Pair) -> None:
     for kind in (["bridge"], ["veth", "peer", "name", "other"]):
-        network.ip("link", "delete", BRIDGE.name)
-        network.ip("link", "add", BRIDGE.name, "up", "type", *kind)
+        network.ip("link", "delete", BRIDGE)
+        network.ip("link", "add", BRIDGE, "up", "type", *kind)
         network.reconcile()
         assert network.reconcile().changes == 0
         assert reaches(pair[0].namespace, pair[1].ipv4)
@@ -231,7 +249,7 @@ def test_a_link_with_the_name_of_the_bridge_is_replaced(network: VirtualNetwork,
 
 def test_a_link_with_the_index_of_the_bridge_is_named_and_left(network: VirtualNetwork, pair: Pair) -> None:
     assert pair
-    network.ip("link", "set", BRIDGE.name, "name", "renamed")
+    network.ip("link", "set", BRIDGE, "name", "renamed")
     with pytest.raises(LinkError, match="renamed"):
         network.reconcile()
     assert "renamed" in network.ip("link")
@@ -239,8 +257,8 @@ def test_a_link_with_the_index_of_the_bridge_is_named_and_left(network: VirtualN
 
 def test_what_was_added_by_hand_is_removed(network: VirtualNetwork, pair: Pair) -> None:
     assert pair
-    network.ip("address", "add", "10.99.0.1/24", "dev", BRIDGE.name)
-    network.ip("neighbour", "add", "10.7.0.77", "lladdr", "02:00:00:00:00:77", "nud", "permanent", "dev", BRIDGE.name)
+    network.ip("address", "add", "10.99.0.1/24", "dev", BRIDGE)
+    network.ip("neighbour", "add", "10.7.0.77", "lladdr", "02:00:00:00:00:77", "nud", "permanent", "dev", BRIDGE)
     network.run("bridge", "fdb", "add", "02:00:00:00:00:77", "dev", "tap2", "master", "static")
     element = '{ "tap2" . 02:00:00:00:00:02 . 10.7.0.77 }'
     network.run("nft", "add", "element", "bridge", "contrail", "ipv4", element)
@@ -285,7 +303,7 @@ def test_gateways_change_at_once(network: VirtualNetwork, gateways: tuple[str, s
     addresses = tuple(Address(text.split("/")[0], int(text.split("/")[1])) for text in gateways)
     changed = network.desired()._replace(gateways=(addresses[0], addresses[1]))
     assert reconcile_network(network.netns, changed).changes > 0
-    shown = network.ip("-o", "address", "show", "dev", BRIDGE.name, "scope", "global")
+    shown = network.ip("-o", "address", "show", "dev", BRIDGE, "scope", "global")
     assert re.findall(r"inet6? (\S+)", shown) == list(gateways)
     assert reconcile_network(network.netns, changed).changes == 0
 

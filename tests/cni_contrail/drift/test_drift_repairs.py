@@ -125,6 +125,26 @@ def test_what_was_changed_in_a_network_is_repaired(node: WatchedNode, network: N
     assert_nothing_is_left_to_repair(node)
 
 
+@pytest.mark.parametrize(
+    "damage", ["port detached", "neighbour deleted", "gateway deleted", "gateway's entry deleted", "bridge deleted"]
+)
+def test_a_bridge_whose_usual_index_is_a_link_of_the_kernel_is_repaired(
+    node: WatchedNode, network: Network, damage: str
+) -> None:
+    """A bridge has the name of such a link here, since not every kernel has these tunnels."""
+    node.run(network.vni, "sh", "-c", "ip link delete br0 && ip link add tunl0 index 2 type bridge")
+    node.await_repair(network.vni)
+    settle(node)
+    before = node.objects(network.vni)
+    kind, command = DAMAGES[damage]
+    node.log.lines.clear()
+    node.clock.advance(100)
+    node.run(network.vni, *command.split())
+    assert kind in node.await_repair(network.vni)
+    assert node.objects(network.vni) == before
+    assert_nothing_is_left_to_repair(node)
+
+
 @pytest.mark.parametrize(("kind", "damage"), ROUTED_DAMAGES.values(), ids=ROUTED_DAMAGES)
 def test_what_was_changed_of_a_routed_port_is_repaired(
     node: WatchedNode, routed: RoutedPort, kind: str, damage: str

@@ -1,7 +1,7 @@
 """Rollback: whichever step fails, namespaces and routes are as before."""
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -125,6 +125,16 @@ def test_a_link_deleted_meanwhile_rolls_back_the_others(
     with pytest.raises(LinkError, match=r"^eth1: removed from the sandbox by another process"):
         make(*four())
     assert (node.links(), sandbox.links()) == ([], [])
+
+
+def test_a_network_without_its_bridge_leaves_nothing(
+    make: Make, make_netns: Callable[[str], Netns], node: Netns, sandbox: Netns
+) -> None:
+    network = make_netns("network")
+    bridged = interface_plan(1, namespace="contrail-7")
+    with open(network.path, "rb") as netns, pytest.raises(LinkError, match=r"contrail-7: bridge br0 not found"):
+        make(interface_plan(0), bridged, networks={"contrail-7": netns.fileno()})
+    assert (node.links(), network.links(), sandbox.links()) == ([], [], [])
 
 
 def test_a_sandbox_whose_path_is_removed_meanwhile_still_works(

@@ -11,7 +11,7 @@ from cni_contrail.datapath.bridge_ports import PortInfo
 from cni_contrail.datapath.tunnel_filter import TunnelFilterState, plan_filter
 from cni_contrail.datapath.tunnel_messages import Tunnel, TunnelInfo
 from cni_contrail.datapath.tunnel_plan import TunnelPlan, plan_tunnels
-from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.bridge_port import bridge_of
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import NetlinkRequest, attributes, unpack_number
 
@@ -31,6 +31,7 @@ tunnels = some.builds(
     mac=macs,
     mtu=some.sampled_from([1400, 1450]),
 )
+BRIDGE = bridge_of({})
 bridges = some.sampled_from([BRIDGE, None])
 infos = some.builds(
     TunnelInfo,
