@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tcp-writes", action="store_true", help="accept writes of root at --listen too")
     parser.add_argument(
         "--datapath",
-        choices=[*Datapath],
+        choices=[each.value for each in Datapath],
         help=f"with --embedded: what connects the interfaces; default: {DEFAULT_DATAPATH}",
     )
     parser.add_argument(

@@ -59,6 +59,7 @@ def test_missing_options_of_embedded_are_named(tmp_path: Path, missing: str) -> 
         ({"manifests": "/absent/folder"}, "/absent/folder"),
         ({"data-dir": "/dev/null/data"}, "/dev/null/data"),
         ({"masquerade-excluded": "10.0.0.0/8, 192.0.2.1/24"}, "--masquerade-excluded: 192.0.2.1/24 has host bits set"),
+        ({"datapath": "vrouter"}, "argument --datapath: invalid choice: 'vrouter' (choose from 'linux', 'none')"),
         ({"fabric-subnets": "near"}, "--fabric-subnets: 'near' does not appear to be"),
     ],
 )
