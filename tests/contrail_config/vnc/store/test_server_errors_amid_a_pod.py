@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from contrail_config.errors import StoreUnavailableError
+from contrail_config.errors import StoreError, StoreUnavailableError
 from contrail_config.objects import VirtualNetwork, interface_uuid
 from contrail_config.vnc.store import VncStore
 from tests.contrail_config.vnc.store.test_vnc_store_kills import PODS, UID, counted, linked
@@ -87,3 +87,19 @@ async def test_a_pod_has_no_more_requests_than_are_tried(
         before = len(double.requests)
         await operation
         assert len(double.requests) - before <= MOST_REQUESTS
+
+
+@pytest.mark.parametrize("kind", ["virtual-machine", "virtual-machine-interface"])
+async def test_a_pod_is_written_again_although_another_server_still_knows_what_was_deleted(
+    vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, router: Made, kind: str
+) -> None:
+    """Each server keeps the uuids of deleted objects until it is told."""
+    await start_pod(vnc_store, [network] * 2, uid=UID)
+    await vnc_store.delete_virtual_machine(UID, hold=0)
+    known = f"{UID} already exists with fq_name: ['deleted']"
+    double.faults.reject(409, known, matches=f"POST /{kind}s")
+    with pytest.raises(StoreError):
+        await start_pod(vnc_store, [network] * 2, uid=UID)
+    await start_pod(vnc_store, [network] * 2, uid=UID)
+    assert counted(double) == {"virtual-machine": 1, "virtual-machine-interface": 2, "instance-ip": 2}
+    assert linked(double, router) == [UID]
