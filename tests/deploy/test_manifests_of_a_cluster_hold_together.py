@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from agent_api.configuration import AgentConfiguration, load_agent_configuration
 from cni_contrail.daemon.configuration import DaemonConfiguration, load_daemon_configuration
@@ -120,3 +121,8 @@ def test_only_the_agent_of_a_node_has_a_token() -> None:
 def test_all_run_the_version_of_this_checkout() -> None:
     version = importlib.metadata.version("contrail-multinet")
     assert {item["image"] for item in CONTAINERS.values()} == {f"contrail-multinet:{version}"}
+    chart, values = (
+        yaml.safe_load((MANIFESTS.parent / "helm" / name).read_text()) for name in ("Chart.yaml", "values.yaml")
+    )
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    assert values["image"] == f"contrail-multinet:{version}"

@@ -30,6 +30,10 @@ class Kubectl:
         """Runs kubectl, and returns its output. Raises CommandError if it fails."""
         return _run("kubectl", *arguments, cwd=self._work, env=self._environment)
 
+    def helm(self, *arguments: str) -> str:
+        """Runs helm, and returns its output. Raises CommandError if it fails."""
+        return _run("helm", *arguments, cwd=self._work, env=self._environment)
+
     def shell(self, script: str) -> str:
         """Runs a script that calls kubectl, and returns its output. Raises CommandError if a command fails."""
         return _run("bash", "-euc", script, cwd=self._work, env=self._environment)

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from tests.e2e.kubernetes.overlays.test_installation_page import images
-from tests.support.kubectl.client import OVERLAYS, ROOT, Object, built, key, templated
+from tests.support.applied_manifests import collection, holds
+from tests.support.kubectl.client import OVERLAYS, ROOT, Kubectl, Object, built, key, templated
+from tests.support.real_apiserver.server import ApiServer
 
 Objects = dict[tuple[str, str, str], Object]
 MANAGER = "ConfigMap", "contrail", "contrail-manager"
@@ -43,6 +45,15 @@ def configuration(found: Objects, config_map: tuple[str, str, str], name: str) -
 
 def test_without_values_it_is_the_overlay(chart: Path, overlay: Objects) -> None:
     assert objects(chart) == overlay
+
+
+def test_it_installs_what_the_overlay_has(
+    chart: Path, overlay: Objects, kubectl: Kubectl, api_server: ApiServer
+) -> None:
+    kubectl.helm("install", "--namespace", "kube-system", "contrail-multinet", str(chart))
+    for item in overlay.values():
+        stored = api_server.ask("GET", f"{collection(api_server, item)}/{item['metadata']['name']}")
+        assert holds(stored, item), key(item)
 
 
 def test_its_image(chart: Path, overlay: Objects) -> None:
