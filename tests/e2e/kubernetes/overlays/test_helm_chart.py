@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.kubernetes.overlays.test_installation_page import images
+from tests.e2e.kubernetes.overlays.test_documented_overlays import images
 from tests.support.applied_manifests import collection, holds
 from tests.support.kubectl.client import OVERLAYS, ROOT, Kubectl, Object, built, key, templated
 from tests.support.real_apiserver.server import ApiServer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.kubernetes.overlays.test_installation_page import images
+from tests.e2e.kubernetes.overlays.test_documented_overlays import images
 from tests.support.kubectl.client import ALL_OVERLAYS, OVERLAYS, ROOT, built, templated
 
 IMAGE = f"registry.example:5000/team/contrail-multinet@sha256:{'0123456789abcdef' * 4}"

@@ -1,4 +1,4 @@
-"""The kustomization on the page on installation differs from its overlay in the image and the configuration only."""
+"""What the pages say about overlays: what the kustomization of an operator changes, and a switch to Multus."""
 
 from pathlib import Path
 
@@ -24,8 +24,16 @@ def test_the_manager_takes_its_configuration(checkout: Path, cluster_folder: str
     objects = {key(item): item for item in built(checkout / cluster_folder)}
     file = tmp_path / "manager.yaml"
     file.write_text(objects["ConfigMap", "contrail", "contrail-manager"]["data"]["manager.yaml"])
-    base = load_manager_configuration(str(file))
-    assert base.network_slices
+    assert load_manager_configuration(str(file)).network_slices
+
+
+def test_a_switch_to_multus_changes_configurations_only() -> None:
+    """So `kubectl apply -k` restarts no pod."""
+    standalone, multus = ({key(item): item for item in built(OVERLAYS / name)} for name in ("standalone", "multus"))
+    assert {each for each in standalone.keys() | multus.keys() if standalone.get(each) != multus.get(each)} == {
+        ("ConfigMap", "contrail", "contrail-manager"),
+        ("ConfigMap", "contrail", "contrail-node"),
+    }
 
 
 def images(objects: list[Object]) -> set[str]:
