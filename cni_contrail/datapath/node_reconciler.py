@@ -1,7 +1,8 @@
 """Brings all networks of a node to their desired state, each on its own: one that fails does not stop the others.
 
 A network that is no longer desired keeps what it has for `STALE_SECONDS`, and as long as it has a port: its list may be
-late, and a namespace that is removed takes its links with it. A link that is not a pod's is named then.
+late, and a namespace that is removed takes its links with it. A link that is not a pod's is named then. Of many that
+go at once, some are left to the next rounds.
 
 What leads to pods of other nodes needs an underlay; without one it stays as it is.
 
@@ -33,6 +34,8 @@ from cni_contrail.link.counters import Counters
 from cni_contrail.link.errors import LinkError
 
 STALE_SECONDS = 10.0
+MOST_REMOVED = 50
+"""Networks removed in one round, each of which takes up to 0.1 s: what else changes waits until the round ends."""
 NOTHING_ROUTED = Routed((), None)
 
 
@@ -115,7 +118,8 @@ class NodeReconciler:
         underlay = self._try_to_accept_nodes(underlay, unique, counts.keys() | {INDEX_0}, outcome)
         self._try_networks(desired, counts.keys(), underlay, outcome)
         for vni in self._stale(counts.keys()):
-            self._try_to_remove(vni, outcome)
+            if len(outcome.removed) < MOST_REMOVED:
+                self._try_to_remove(vni, outcome)
         if underlay is not None:
             self._try_blocks(underlay, unique, outcome)
         if INDEX_0 in outcome.changes and not any(network.snat or network.forwarding for network in desired):

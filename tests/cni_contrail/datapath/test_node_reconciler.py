@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cni_contrail.datapath import node_reconciler
 from cni_contrail.datapath.desired import Network
 from cni_contrail.datapath.namespaces import Namespaces
 from cni_contrail.datapath.node_outcome import INDEX_0
@@ -116,6 +117,20 @@ def test_links_that_the_kernel_makes_in_each_namespace_do_not_keep_a_network(
     clock.advance(STALE_SECONDS)
     outcome = reconciler.reconcile([])
     assert (outcome.removed, outcome.problems) == ({FIRST}, {})
+
+
+def test_many_networks_that_leave_at_once_are_removed_in_several_rounds(
+    reconciler: NodeReconciler, namespaces: Namespaces, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_reconciler, "MOST_REMOVED", 2)
+    reconciler.reconcile([network(FIRST + number) for number in range(4)])
+    ip(FIRST, "link", "add", "eth7", "type", "veth", "peer", "name", "tap1")  # keeps this one, and delays no other
+    reconciler.reconcile([])
+    clock.advance(STALE_SECONDS)
+    assert reconciler.reconcile([]).removed == {FIRST + 1, FIRST + 2}
+    assert reconciler.has_stale
+    assert reconciler.reconcile([]).removed == {FIRST + 3}
+    assert namespaces.existing() == {FIRST}
 
 
 def test_a_network_that_fails_does_not_stop_the_others(reconciler: NodeReconciler) -> None:
