@@ -3,13 +3,11 @@
 What the API server makes of the manifests is tried in `tests/e2e/kubernetes`.
 """
 
-import importlib.metadata
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from agent_api.configuration import AgentConfiguration, load_agent_configuration
 from cni_contrail.daemon.configuration import DaemonConfiguration, load_daemon_configuration
@@ -116,13 +114,3 @@ def test_only_the_agent_of_a_node_has_a_token() -> None:
     holders = [name for name, item in CONTAINERS.items() if "token" in {each["name"] for each in item["volumeMounts"]}]
     assert holders == ["agent"]
     assert MANAGER["securityContext"]["runAsNonRoot"] is True
-
-
-def test_all_run_the_version_of_this_checkout() -> None:
-    version = importlib.metadata.version("contrail-multinet")
-    assert {item["image"] for item in CONTAINERS.values()} == {f"contrail-multinet:{version}"}
-    chart, values = (
-        yaml.safe_load((MANIFESTS.parent / "helm" / name).read_text()) for name in ("Chart.yaml", "values.yaml")
-    )
-    assert (chart["version"], chart["appVersion"]) == (version, version)
-    assert values["image"] == f"contrail-multinet:{version}"

@@ -44,6 +44,12 @@ def listed(*options: str) -> set[str]:
     return set(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout.splitlines())
 
 
+def test_the_version_is_that_of_the_checkout(sdist: Path, wheel: Path) -> None:
+    version = subprocess.run([ROOT / "scripts" / "version.py"], check=True, capture_output=True, text=True).stdout
+    assert sdist.name == f"contrail_multinet-{version.strip()}.tar.gz"
+    assert wheel.name == f"contrail_multinet-{version.strip()}-py3-none-any.whl"
+
+
 def test_checksums_name_every_file(packages: Path, sdist: Path, wheel: Path) -> None:
     shim = f"contrail-k8s-cni-linux-{platform.machine()}"
     assert {file.name for file in packages.iterdir()} == {sdist.name, wheel.name, shim, "SHA256SUMS"}
