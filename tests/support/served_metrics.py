@@ -98,7 +98,8 @@ class _Runner:
         environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(folder / "none.json")}
         command = [str(BINARIES / "contrail-cnid"), "--config", str(file)]
         process = ServedProcess(command, listen=listen, log=folder / "cnid.log", environment=environment)
-        await self._start(process, process.wait_until_ready)
+        # It is ready some milliseconds before it accepts connections.
+        await self._start(process, lambda: process.wait_until(lambda: _accepts(folder / "cni.sock"), what="accepting"))
         return process
 
     async def _start(self, process: ServedProcess, wait: Callable[[], None]) -> None:
@@ -110,6 +111,11 @@ class _Runner:
 
 def _serves_pod(process: AgentProcess) -> bool:
     return bool(process.interfaces("blue", "web-0"))
+
+
+def _accepts(daemon_socket: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(daemon_socket)) == 0
 
 
 def _report(agent_socket: Path) -> None:
