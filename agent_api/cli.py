@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from agent_api.configuration import KubernetesStoreSettings, load_agent_configuration
-from agent_api.contrail_process import run_agent_beside_contrail
 from agent_api.process import run_agent
 from contrail_config.vnc.settings import VncSettings
 from contrail_service.errors import ConfigurationError
@@ -40,6 +39,8 @@ def _service(file: str) -> Callable[[], Coroutine[None, None, None]]:
     if isinstance(store, KubernetesStoreSettings):
         return partial(run_agent, configuration, store)
     if isinstance(store, VncSettings):
+        from agent_api.contrail_process import run_agent_beside_contrail  # few nodes need it
+
         return partial(run_agent_beside_contrail, configuration, store)
     raise ConfigurationError(f"{file}: {_MISSING if store is None else _EMBEDDED}")
 
