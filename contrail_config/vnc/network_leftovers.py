@@ -1,9 +1,11 @@
 """Leftovers of networks: hidden networks and IPAMs of a writer that was killed, or of requests that failed.
 
 A deleted network is hidden while addresses of it are held, and is deleted with the last of them. Its IPAM is deleted
-after it, and created before it.
+after it, and created before it. A retired network is deleted with the last address of ours, unless others refer to it,
+such as an interface that somebody made: nobody tells when they no longer do.
 """
 
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,7 +37,7 @@ class NetworkLeftovers:
         return bool(self._suspects)
 
     async def delete_hidden(self) -> None:
-        """Deletes hidden networks of which no address is held any more, and duplicates. Raises StoreError."""
+        """Deletes hidden and retired networks that nothing uses any more, and duplicates. Raises StoreError."""
         with as_store_error("hidden networks"):
             listed = await self._client.list_all(networks.KIND, fields=["annotations"])
         await self._delete_duplicates(listed)
@@ -43,6 +45,10 @@ class NetworkLeftovers:
             if networks.is_hidden(item, self._cluster):
                 async with self._locks.held([item["uuid"]]):
                     await self._writer.delete_hidden(item["uuid"])
+            elif networks.is_retired(item, self._cluster):
+                async with self._locks.held([item["uuid"]]):
+                    with contextlib.suppress(InUseError):
+                        await self._writer.delete(item["uuid"])
 
     async def _delete_duplicates(self, listed: Sequence[Mapping[str, Any]]) -> None:
         """Deletes networks of ours that another program created at the same time, if nothing uses them.

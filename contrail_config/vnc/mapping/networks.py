@@ -90,6 +90,11 @@ def is_hidden(item: Mapping[str, Any], cluster: str) -> bool:
     return pairs.get(annotations.CLUSTER) == cluster and annotations.HIDDEN in pairs
 
 
+def is_retired(item: Mapping[str, Any], cluster: str) -> bool:
+    """Whether this is a network of ours that takes no new pods, and is to be deleted with the last one."""
+    return is_own(item, cluster) and annotations.json_in(item, annotations.NETWORK).get("retired") is True
+
+
 def is_foreign(item: Mapping[str, Any], cluster: str) -> bool:
     """Whether others made this network, and not for another cluster."""
     pairs = annotations.from_object(item)

@@ -2,9 +2,10 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
-from contrail_config.errors import StoreError
+from contrail_config.errors import InUseError, StoreError
 from contrail_config.objects import VirtualNetwork, interface_uuid
 from contrail_config.vnc.reference import Reference
 from contrail_config.vnc.store import VncStore
@@ -94,6 +95,29 @@ async def test_a_network_that_could_not_be_deleted_after_its_last_hold_goes_late
         await vnc_store.repairs.repair()
     assert network.uuid not in double.database.objects
     assert ipams(double) == {f"{other.fq_name[-1].removesuffix('-network')}-ipam"}
+
+
+async def test_a_retired_network_that_somebody_else_used_goes_later(
+    vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, caller: Caller
+) -> None:
+    """No address of ours is released then that would have it looked at."""
+    await vnc_store.put_network(msgspec.structs.replace(network, retired=True))
+    theirs = await caller.interface(Made("virtual-network", network.uuid, list(network.fq_name)))
+    with pytest.raises(InUseError):
+        await vnc_store.delete_network(network.uuid)
+    await vnc_store.repairs.repair()
+    assert [each.uuid for each in await vnc_store.networks()] == [network.uuid]
+    await caller.delete(theirs)
+    await vnc_store.repairs.repair()
+    assert await vnc_store.networks() == []
+    assert network.uuid not in double.database.objects
+
+
+async def test_a_retired_network_in_which_a_pod_is_stays(vnc_store: VncStore, network: VirtualNetwork) -> None:
+    await start_pod(vnc_store, [network], uid=UID)
+    retired = await vnc_store.put_network(msgspec.structs.replace(network, retired=True))
+    await vnc_store.repairs.repair()
+    assert await vnc_store.networks() == [retired]
 
 
 async def test_addresses_of_a_deletion_that_another_manager_began_are_held_until_its_end(
