@@ -1,21 +1,19 @@
-"""`deploy/monitoring/monitors.yaml`: where Prometheus scrapes, the programs listen once they are configured to."""
+"""`deploy/monitoring/monitors.yaml`: where Prometheus scrapes, the programs listen once they are configured for it."""
 
 import re
-import subprocess
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.support.applied_manifests import MANIFESTS, documents
-from tests.support.documentation import section
+from tests.support.documentation import code, rows
 from tests.support.monitoring import MONITORING, MONITORS, SERVICES, endpoints
 
 PATCHES = {"contrail-manager": "manager-patch.yaml", "contrail-node": "node-patch.yaml"}
 WORKLOADS = {
     item["metadata"]["name"]: item for item in documents(MANIFESTS) if item["kind"] in ("Deployment", "DaemonSet")
 }
-FILES = {"manager-metrics": "manager.yaml", "agent-metrics": "agent.yaml", "cnid-metrics": "cnid.yaml"}
+FILES = {"manager": "manager.yaml", "agent": "agent.yaml", "cnid": "cnid.yaml"}
 APP = "app.kubernetes.io/name"
 
 
@@ -56,30 +54,12 @@ def test_monitors_select_the_pods() -> None:
     assert not services
 
 
-@pytest.fixture(scope="module")
-def configurations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The configuration files after the documented command, by name."""
-    folder = tmp_path_factory.mktemp("installed")
-    copy = folder / "deploy" / "base" / "configuration.yaml"
-    copy.parent.mkdir(parents=True)
-    copy.write_text((MANIFESTS / copy.name).read_text())
-    (command,) = re.findall(r"^(sed -i -e (?:.*\\\n)*.*)$", section("monitoring", "Install"), re.MULTILINE)
-    subprocess.run(command, shell=True, check=True, cwd=folder)
-    files = {name: text for item in documents(copy) for name, text in item["data"].items()}
-    return {name: yaml.safe_load(files[name]) for name in FILES.values()}
-
-
-@pytest.mark.parametrize("port", FILES)
-def test_the_documented_command_has_the_program_listen_on_the_scraped_port(
-    configurations: dict[str, Any], port: str
-) -> None:
-    ports = {
-        name: number
-        for workload in PATCHES
-        for each in patched_ports(workload).values()
-        for name, number in each.items()
-    }
-    assert configurations[FILES[port]]["metrics-listen"] == f"0.0.0.0:{ports[port]}"
+@pytest.mark.parametrize(("container", "file"), FILES.items())
+def test_the_documented_line_has_the_program_listen_on_the_scraped_port(container: str, file: str) -> None:
+    lines = {code(name)[0]: yaml.safe_load(code(line)[0]) for name, line in rows("monitoring", "Install")}
+    assert lines.keys() == set(FILES.values())
+    (port,) = next(ports[container] for ports in map(patched_ports, PATCHES) if container in ports).values()
+    assert lines[file] == {"metrics-listen": f"0.0.0.0:{port}"}
 
 
 def test_by_default_nobody_listens_on_other_addresses_than_loopback() -> None:
