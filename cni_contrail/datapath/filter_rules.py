@@ -131,8 +131,7 @@ def drops_of(rules: Iterable[Rule], ports: Mapping[str, int]) -> Drops:
 
 def forget_ports(indexes: Iterable[int]) -> list[NetlinkRequest]:
     """Requests to remove the counts of ports that are gone."""
-    keys = [nft.index_key(index) for index in indexes]
-    return [nft.delete_elements(TABLE, SPOOFED, keys)] if keys else []
+    return nft.delete_elements(TABLE, SPOOFED, [nft.index_key(index) for index in indexes])
 
 
 def element(source: Source, ifindex: int) -> tuple[str, bytes]:
@@ -143,12 +142,10 @@ def element(source: Source, ifindex: int) -> tuple[str, bytes]:
 
 
 def change_elements(add: Iterable[tuple[str, bytes]], remove: Iterable[tuple[str, bytes]]) -> Iterator[NetlinkRequest]:
-    """Requests to add and to remove elements, one message for each set."""
+    """Requests to add and to remove elements."""
     for request, elements in ((nft.add_elements, list(add)), (nft.delete_elements, list(remove))):
         for name in SETS:
-            keys = [key for set_name, key in elements if set_name == name]
-            if keys:
-                yield request(TABLE, name, keys)
+            yield from request(TABLE, name, [key for set_name, key in elements if set_name == name])
 
 
 @functools.cache

@@ -8,7 +8,7 @@ padded to 4 bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cni_contrail.link.message import (
     CREATE,
@@ -52,6 +52,7 @@ _DESTINATION_TRANSLATED = 0x20  # IPS_DST_NAT
 _INVERTED = 1  # NFT_LOOKUP_F_INV
 _SET_CONCATENATION = 0x80  # NFT_SET_CONCAT
 _SET_EVALUATED = 0x20  # NFT_SET_EVAL: rules add elements
+_MAX_ELEMENTS = 1000  # of a message: a netlink attribute has at most 64 KiB
 _MAX_COUNTED = 1024  # the kernel allocates for all at once: for 65,535 elements it takes 2 MiB
 _ADD_ELEMENT = 0  # NFT_DYNSET_OP_ADD
 _HOST_BYTE_ORDER, _NETWORK_BYTE_ORDER = (b"\0\4" + struct.pack("=I", each) for each in (1, 2))
@@ -203,14 +204,16 @@ def new_rule(table: Table, chain: str, expressions: Iterable[Expression], commen
     return _request(table, _NEW_RULE, CREATE | _APPEND, *body, what=what)
 
 
-def add_elements(table: Table, name: str, keys: Iterable[bytes]) -> NetlinkRequest:
-    """Requests elements of a set; those that exist stay."""
-    return _request(table, _NEW_ELEMENTS, CREATE, *_elements(name, keys), what=f"add elements to set {name}")
+def add_elements(table: Table, name: str, keys: Sequence[bytes]) -> list[NetlinkRequest]:
+    """Requests elements of a set, in as many messages as it takes; those that exist stay."""
+    what = f"add elements to set {name}"
+    return [_request(table, _NEW_ELEMENTS, CREATE, *each, what=what) for each in _elements(name, keys)]
 
 
-def delete_elements(table: Table, name: str, keys: Iterable[bytes]) -> NetlinkRequest:
-    """Requests to delete elements of a set; ENOENT if one does not exist."""
-    return _request(table, _DELETE_ELEMENTS, 0, *_elements(name, keys), what=f"delete elements of set {name}")
+def delete_elements(table: Table, name: str, keys: Sequence[bytes]) -> list[NetlinkRequest]:
+    """Requests to delete elements of a set, in as many messages as it takes; ENOENT if one does not exist."""
+    what = f"delete elements of set {name}"
+    return [_request(table, _DELETE_ELEMENTS, 0, *each, what=what) for each in _elements(name, keys)]
 
 
 def dump_elements(table: Table, name: str) -> NetlinkRequest:
@@ -361,9 +364,11 @@ def _request(table: Table, kind: int, flags: int, *body: bytes, what: str) -> Ne
     return NetlinkRequest(kind, flags, _HEADER.pack(table.family, 0, 0) + _text(1, table.name) + b"".join(body), what)
 
 
-def _elements(name: str, keys: Iterable[bytes]) -> tuple[bytes, ...]:
+def _elements(name: str, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yields the attributes of each message."""
     elements = [nested(_LIST_ELEM, nested(1, attribute(_DATA_VALUE, key))) for key in keys]
-    return _text(2, name), nested(3, *elements)
+    for start in range(0, len(elements), _MAX_ELEMENTS):
+        yield _text(2, name), nested(3, *elements[start : start + _MAX_ELEMENTS])
 
 
 def _expression(name: str, *data: bytes) -> Expression:

@@ -136,19 +136,18 @@ def network_element(network: int) -> tuple[str, bytes]:
 
 
 def add_elements(elements: Iterable[tuple[str, bytes]]) -> list[NetlinkRequest]:
-    """Requests elements, one message for each set; those that exist stay."""
-    return [nft.add_elements(TABLE, name, keys) for name, keys in _by_set(elements)]
+    """Requests elements; those that exist stay."""
+    return [request for name, keys in _by_set(elements) for request in nft.add_elements(TABLE, name, keys)]
 
 
 def delete_elements(elements: Iterable[tuple[str, bytes]]) -> list[NetlinkRequest]:
-    """Requests to delete elements, one message for each set."""
-    return [nft.delete_elements(TABLE, name, keys) for name, keys in _by_set(elements)]
+    """Requests to delete elements."""
+    return [request for name, keys in _by_set(elements) for request in nft.delete_elements(TABLE, name, keys)]
 
 
 def forget_ports(indexes: Iterable[int]) -> list[NetlinkRequest]:
     """Requests to remove the counts of ports that are gone."""
-    keys = [nft.index_key(index) for index in indexes]
-    return [nft.delete_elements(TABLE, COUNTED, keys)] if keys else []
+    return nft.delete_elements(TABLE, COUNTED, [nft.index_key(index) for index in indexes])
 
 
 def _by_set(elements: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, list[bytes]]]:

@@ -58,13 +58,13 @@ def replace_table(port: int) -> list[NetlinkRequest]:
 
 
 def add_nodes(addresses: Iterable[str]) -> list[NetlinkRequest]:
-    """Requests to accept packets from these addresses, one message for each set."""
-    return [nft.add_elements(TABLE, name, keys) for name, keys in _by_set(addresses)]
+    """Requests to accept packets from these addresses."""
+    return [request for name, keys in _by_set(addresses) for request in nft.add_elements(TABLE, name, keys)]
 
 
 def remove_nodes(addresses: Iterable[str]) -> list[NetlinkRequest]:
     """Requests not to accept packets from these addresses any more."""
-    return [nft.delete_elements(TABLE, name, keys) for name, keys in _by_set(addresses)]
+    return [request for name, keys in _by_set(addresses) for request in nft.delete_elements(TABLE, name, keys)]
 
 
 def _by_set(addresses: Iterable[str]) -> Iterator[tuple[str, list[bytes]]]:

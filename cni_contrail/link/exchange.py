@@ -31,6 +31,8 @@ _NETLINK_CAP_ACK = 10  # errors quote only the header of the request, not all of
 _NETLINK_EXT_ACK = 11  # errors carry an explanation in words
 _NOTIFICATION = 0  # sequence number of messages that answer no request
 _TIMEOUT_S = 5
+_LARGE_BYTES = 65536  # of a datagram; a socket sends no more than its buffer has, 208 KiB by default
+_SO_SNDBUFFORCE = 32
 _RECEIVE_BYTES = 65536  # the kernel sends at most 32 KiB at once
 
 # Each error takes about 1 KiB of the socket's receive buffer, 208 KiB by default. A full buffer would drop answers.
@@ -186,7 +188,10 @@ class NetlinkSocket:
         first = self._sequence
         self._sequence += len(requests)
         try:
-            self._socket.send(message.datagram(requests, first))
+            datagram = message.datagram(requests, first)
+            if len(datagram) > _LARGE_BYTES:
+                self._socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, len(datagram))
+            self._socket.send(datagram)
         except OSError as error:
             raise kernel_error(requests[0].what, error) from error
         return first

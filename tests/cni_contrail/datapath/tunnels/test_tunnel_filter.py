@@ -2,13 +2,15 @@
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from cni_contrail.datapath.desired import Masquerade, Routed
+from cni_contrail.datapath.missing_modules import open_filters
 from cni_contrail.datapath.node_outcome import INDEX_0, NodeOutcome
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
+from cni_contrail.datapath.tunnel_filter import accept_nodes, forget_nodes, read_filter
 from tests.support import frames
 from tests.support.echo import reaches
 from tests.support.echo_stream import EchoStream
@@ -113,6 +115,18 @@ def test_the_filter_is_replaced_without_loss(cluster: Cluster, pair: Pair) -> No
             pair[1].node.run("nft", "add", "rule", "inet", "contrail-tunnels", "from_nodes", "accept")
             assert reconciled(cluster).changes[INDEX_0] == 1
     assert stream.lost() == 0, stream.gaps()
+
+
+def test_thousands_of_nodes_are_accepted_at_once(make_netns: Callable[[str], Netns]) -> None:
+    """More than one message of nf_tables can name, and more than a socket sends at once by default."""
+    numbers = range(1, 6001)
+    nodes = frozenset([f"10.{each >> 8}.{each & 255}.1" for each in numbers] + [f"fd00::{each:x}" for each in numbers])
+    with make_netns("node").inside():
+        assert accept_nodes(nodes, PORT).changes == len(nodes) + 1
+        assert accept_nodes(nodes, PORT).changes == 0
+        assert forget_nodes(nodes) == len(nodes)
+        with open_filters() as filters:
+            assert read_filter(filters).nodes == frozenset()
 
 
 def test_nodes_that_are_gone_are_accepted_until_the_list_has_been_complete_for_a_while(
