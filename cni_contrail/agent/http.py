@@ -37,15 +37,25 @@ class HttpExchange:
     """A request, sent at construction, and its response. The caller calls `response` or `close` once.
 
     `response` also raises the errors of sending. The deadline covers both. Requests are idempotent and are resent once
-    if the agent had closed the kept-alive connection.
+    if the agent had closed the kept-alive connection. The body of a response has at most `max_body` bytes.
     """
 
-    def __init__(self, endpoint: Endpoint, method: str, target: str, body: bytes, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        method: str,
+        target: str,
+        body: bytes,
+        deadline: Deadline,
+        *,
+        max_body: int = _MAX_BODY,
+    ) -> None:
         self.method = method
         self.path = target.partition("?")[0]
         self._endpoint = endpoint
         self._request = _request(endpoint, method, target, body)
         self._deadline = deadline
+        self._max_body = max_body
         self._connection = idle_connections.take(endpoint)
         self._is_reused = self._connection is not None
         self._failure: OSError | None = None
@@ -103,7 +113,7 @@ class HttpExchange:
         if self._failure is not None:
             raise self._failure
         assert self._connection is not None
-        stream = _Stream(self._connection, self._deadline)
+        stream = _Stream(self._connection, self._deadline, self._max_body)
         try:
             response = _read_response(stream, self._endpoint)
             # Data behind the response would be taken as the response to the next request.
@@ -164,9 +174,10 @@ def _read_body(stream: _Stream, head: _Head) -> bytes:
 class _Stream:
     """Reads from a connection until the deadline. Raises `ValueError` for malformed or oversized data."""
 
-    def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, connection: socket.socket, deadline: Deadline, max_body: int) -> None:
         self._connection = connection
         self._deadline = deadline
+        self._max_body = max_body
         self._buffer = b""
         self.is_last = False  # the agent closes the connection after this response
 
@@ -184,7 +195,7 @@ class _Stream:
         return found
 
     def exactly(self, length: int) -> bytes:
-        if not 0 <= length <= _MAX_BODY:
+        if not 0 <= length <= self._max_body:
             raise ValueError(f"invalid length {length}")
         while len(self._buffer) < length:
             self._read_on()
@@ -195,7 +206,7 @@ class _Stream:
         body = b""
         while chunk := self._chunk():
             body += chunk
-            if len(body) > _MAX_BODY:
+            if len(body) > self._max_body:
                 raise ValueError("body too long")
         return body
 
@@ -203,7 +214,7 @@ class _Stream:
         self.is_last = True
         while data := self._receive():
             self._buffer += data
-            if len(self._buffer) > _MAX_BODY:
+            if len(self._buffer) > self._max_body:
                 raise ValueError("body too long")
         return self._buffer
 

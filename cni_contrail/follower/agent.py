@@ -13,7 +13,7 @@ from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.datapath.node_outcome import NodeOutcome
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RejectedError, UnreachableError
-from cni_contrail.follower.desired_state import DesiredState, read_desired_state
+from cni_contrail.follower.desired_state import MAX_BYTES, DesiredState, read_desired_state
 from cni_contrail.follower.rehearsal import named_modules
 from cni_contrail.link.counters import Counters
 from cni_contrail.link.named_tuple import NamedTuple
@@ -35,7 +35,8 @@ def next_desired_state(endpoint: Endpoint, follower: str, known: str, wait: floa
     """
     parameters = {"wait": f"{wait:.3f}", "follower": follower}
     query = urllib.parse.urlencode(parameters | ({"version": known} if known else {}))
-    exchange = HttpExchange(endpoint, "GET", f"/datapath?{query}", b"", Deadline(wait + _TIMEOUT))
+    deadline = Deadline(wait + _TIMEOUT)
+    exchange = HttpExchange(endpoint, "GET", f"/datapath?{query}", b"", deadline, max_body=MAX_BYTES)
     answer = exchange.response()
     if answer.status == 404:
         return None

@@ -20,6 +20,9 @@ from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 from cni_contrail.quoting import quoted
 
+MAX_BYTES = 64 << 20
+"""Longest desired state that is read: each pod on another node takes about 100 bytes."""
+
 _MAX_VNI = (1 << 24) - 1
 _MTU = range(68, 65536)
 _CLUSTER = 0  # number of the cluster's network at index 0

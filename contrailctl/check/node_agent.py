@@ -11,7 +11,7 @@ import msgspec
 from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError
-from cni_contrail.follower.desired_state import DesiredState, read_desired_state
+from cni_contrail.follower.desired_state import MAX_BYTES, DesiredState, read_desired_state
 from contrailctl.datapath import DatapathStatus
 from contrailctl.errors import NotFoundError, ResponseError, UnreachableError
 
@@ -50,7 +50,8 @@ def read_datapath(socket: str, *, timeout: float) -> NodeDatapath:
 
 def _get(socket: str, path: str, timeout: float) -> bytes:
     try:
-        answer = HttpExchange(Endpoint(socket, "", 0), "GET", path, b"", Deadline(timeout)).response()
+        deadline = Deadline(timeout)
+        answer = HttpExchange(Endpoint(socket, "", 0), "GET", path, b"", deadline, max_body=MAX_BYTES).response()
     except PluginError as error:
         raise UnreachableError(error.message) from error
     if answer.status == _NOT_FOUND:
