@@ -23,27 +23,20 @@ from tests.support.applied_manifests import MANIFESTS, documents
 from tests.support.contrail_api.authentication import TokenAuthentication
 from tests.support.contrail_api.keystone import Keystone
 from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
-from tests.support.documentation import ROOT, code, page
+from tests.support.documentation import ROOT, block, blocks, code, page
 from tests.support.virtual_networks import make_network, start_pod
 
-BLOCKS = [block.strip() for block in re.findall(r"^```\n(.*?)^```$", page("contrail-api"), re.MULTILINE | re.DOTALL)]
+PAGE = "contrail-api"
 OBJECTS = {(item["kind"].lower(), item["metadata"]["name"]): item for item in documents(MANIFESTS)}
 OVERLAY = MANIFESTS.parent / "overlays" / "vrouter"
 SECOND = "contrail-node-linux"
 """The DaemonSet that the page has its reader add."""
 
 
-def block(beginning: str) -> str:
-    """The block of commands that begins so."""
-    found: list[str] = [each for each in BLOCKS if each.startswith(beginning)]
-    assert len(found) == 1
-    return found[0]
-
-
 def commands(program: str) -> list[list[str]]:
     """The words of all commands of a program, in blocks and in the text."""
-    inline = re.findall(r"`([^`\n]+)`", page("contrail-api"))
-    texts = [*(text for block in BLOCKS for text in re.split(r"\n(?=\S)", block)), *inline]
+    inline = re.findall(r"`([^`\n]+)`", page(PAGE))
+    texts = [*(text for each in blocks(PAGE) for text in re.split(r"\n(?=\S)", each)), *inline]
     return [shlex.split(text) for text in texts if text.startswith(f"{program} ")]
 
 
@@ -79,7 +72,7 @@ def test_the_first_daemonset_keeps_off_the_nodes_that_get_the_label() -> None:
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     ((label, value),) = (words[-1].split("=") for words in KUBECTL if "label" in words)
     assert term["matchExpressions"] == [{"key": label, "operator": "DoesNotExist"}]
-    assert f"`nodeSelector: {{{label}: {value}}}`" in page("contrail-api")
+    assert json.dumps({label: value}) in page(PAGE)
     spec = OBJECTS["daemonset", "contrail-node"]["spec"]["template"]["spec"]
     assert "affinity" not in spec, "the patch would add to it"
 
@@ -87,7 +80,7 @@ def test_the_first_daemonset_keeps_off_the_nodes_that_get_the_label() -> None:
 @pytest.mark.parametrize("program", ["manager", "agent"])
 def test_the_last_step_ends_with_the_configuration_of_a_cluster_of_its_own(program: str) -> None:
     """Read as written: the configuration is that of `deploy/overlays/vrouter` until then."""
-    (text,) = re.findall(r"^4\. (In the configurations .*?)\n(?=5\.)", page("contrail-api"), re.MULTILINE | re.DOTALL)
+    (text,) = re.findall(r"^4\. (In the configurations .*?)\n(?=5\.)", page(PAGE), re.MULTILINE | re.DOTALL)
     replaced = {key: value for span in code(text) if ": " in span for key, value in yaml.safe_load(span).items()}
     assert replaced == {"store": {"kind": "kubernetes"}, "network-slices": True}
     config_map = {"manager": "contrail-manager", "agent": "contrail-node"}[program]
@@ -121,7 +114,7 @@ class Site:
 
     async def counts(self) -> list[str]:
         """What the page's commands print that count what is left."""
-        script = block("URL=").replace("https://192.0.2.11:8082", self.server.url)
+        script = block(PAGE, "URL=").replace("https://192.0.2.11:8082", self.server.url)
         assert self.server.url in script
         process = await asyncio.create_subprocess_exec(
             "bash",

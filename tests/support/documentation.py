@@ -34,6 +34,18 @@ def rows(name: str, heading: str) -> list[list[str]]:
     return table(name, heading)[1:]
 
 
+def blocks(name: str, *, language: str = "") -> list[str]:
+    """The fenced blocks of a language on a page; without one, commands."""
+    fenced: list[tuple[str, str]] = re.findall(r"^```(\w*)\n(.*?)^```$", page(name), re.MULTILINE | re.DOTALL)
+    return [text for found, text in fenced if found == language]
+
+
+def block(name: str, beginning: str) -> str:
+    """The one of `blocks` that begins so."""
+    (found,) = (each for each in blocks(name) if each.startswith(beginning))
+    return found
+
+
 def code(text: str) -> list[str]:
     """All code spans (single backticks)."""
     return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
