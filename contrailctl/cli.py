@@ -106,7 +106,8 @@ def _get(arguments: argparse.Namespace) -> Output:
 
 
 def _describe(arguments: argparse.Namespace) -> Output:
-    return describe_pod(_source(arguments), arguments)
+    agent = _agent(arguments) if arguments.agent and arguments.manager else None
+    return describe_pod(_source(arguments), arguments, agent=agent)
 
 
 def _watch(arguments: argparse.Namespace) -> int:

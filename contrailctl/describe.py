@@ -21,16 +21,26 @@ NO_PORT_STATES: Mapping[str, PortState] = MappingProxyType({})
 _LABEL_WIDTH = 16
 
 
-def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -> Output:
-    """Returns state, default routes, interfaces in order and events of the pod NAMESPACE/NAME."""
+def describe_pod(
+    source: ManagerApi | AgentApi, arguments: argparse.Namespace, *, agent: AgentApi | None = None
+) -> Output:
+    """Returns state, default routes, interfaces in order and events of the pod NAMESPACE/NAME.
+
+    With an `agent` beside the manager also its ports, if the agent is that of the pod's node.
+    """
     namespace, name = parse_pod_key(arguments.pod)
     if isinstance(source, AgentApi):
         return _of_agent(source, namespace, name)
     pod = source.pod(namespace, name)
     # A NAD may have the same namespace and name.
     events = [event for event in source.events(namespace=namespace, name=name) if event.kind == "Pod"]
-    lines = [*_head(pod), *_details(pod), *_events(events)]
-    return Output("\n".join(lines), {"pod": pod, "events": events})
+    plugged = None if agent is None else _plugged(agent, pod)
+    if agent is None or pod.machine is None or plugged is None:
+        lines = [*_head(pod), *_details(pod), *_events(events)]
+        return Output("\n".join(lines), {"pod": pod, "events": events})
+    ports = _port_states(agent, pod.machine.interfaces, plugged)
+    lines = [*_head(pod), *_details(pod, plugged, ports), *_events(events)]
+    return Output("\n".join(lines), {"pod": pod, "events": events, "plugged": plugged, "ports": ports})
 
 
 def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
@@ -50,6 +60,15 @@ def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
     ports = _port_states(agent, virtual_machine.interfaces, plugged)
     lines = [*_head(pod), *_details(pod, plugged, ports)]
     return Output("\n".join(lines), {"pod": pod, "plugged": plugged, "ports": ports})
+
+
+def _plugged(agent: AgentApi, pod: PodView) -> dict[str, str] | None:
+    """Returns the host interfaces by interface uuid; None if the agent does not serve the pod."""
+    try:
+        virtual_machine = agent.virtual_machine(pod.namespace, pod.name)
+    except NotFoundError:
+        return None
+    return {uuid: port.system_name for uuid, port in agent.plugged(virtual_machine).items()}
 
 
 def _port_states(

@@ -35,6 +35,18 @@ async def test_an_agent_adds_the_host_interfaces(contrailctl: Run, agent: str) -
     assert ended.out == (GOLDEN / "describe-router-of-agent.txt").read_text()
 
 
+async def test_an_agent_beside_the_manager_adds_the_ports_of_its_pods(
+    contrailctl: Run, manager: str, agent: str
+) -> None:
+    both = "--manager", manager, "--agent", agent, "describe", "pod"
+    text = (await contrailctl(*both, "shop/router")).out
+    assert "    Host Interface:  tapabcdefghijkl\n" in text
+    assert text.endswith("Events:          <none>\n")
+    document = json.loads((await contrailctl(*both, "shop/router", "-o", "json")).out)
+    assert list(document["plugged"].values()) == ["tapabcdefghijkl"]
+    assert (await contrailctl(*both, "shop/waiting")).out == (GOLDEN / "describe-waiting.txt").read_text()
+
+
 async def test_json_has_the_pod_and_its_events(contrailctl: Run, manager: str) -> None:
     ended = await contrailctl("--manager", manager, "describe", "pod", "shop/waiting", "-o", "json")
     document = json.loads(ended.out)
