@@ -7,8 +7,8 @@ clients and idle ones included.
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 import aiohttp
 from yarl import URL
@@ -18,7 +18,7 @@ from contrail_config.kube.observer import ClientObserver, NoObserver
 from contrail_config.vnc.answers import answer_error
 from contrail_config.vnc.authentication import Authentication
 from contrail_config.vnc.credential_files import Tls, context_of
-from contrail_config.vnc.errors import VncOverloadedError, VncRejectedError, VncUnavailableError
+from contrail_config.vnc.errors import VncOverloadedError, VncRejectedError, VncUnauthorizedError, VncUnavailableError
 from contrail_config.vnc.servers import Servers
 
 MAX_BODY = 1_024_000
@@ -33,6 +33,8 @@ CONNECT_DEADLINE = 3.0
 
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)  # the caller has a deadline
 
+
+T = TypeVar("T")
 
 WATCH = "/watch"
 """Path of the watch."""
@@ -79,22 +81,42 @@ class Transport:
         if request.body is not None and len(request.body) > MAX_BODY:
             size = len(request.body)
             raise VncRejectedError(f"{request}: {size} bytes are more than the {MAX_BODY} that the server accepts")
-        if _is_write(request):
-            deadline = min(deadline, self._before_write())
-        with self._moving_on(request):
-            async with asyncio.timeout(deadline), await self._open(request) as response:
-                return await response.read()
+        return await self._authenticated(lambda credentials: self._exchange(request, credentials, deadline))
 
     @contextlib.asynccontextmanager
     async def stream(self, request: VncRequest, *, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yields the lines of an answer without end; the iterator raises VncError after `idle` seconds without one."""
-        with self._moving_on(request):
-            async with asyncio.timeout(ATTEMPT_DEADLINE):  # until the headers arrive
-                response = await self._open(request)
+        response = await self._authenticated(lambda credentials: self._begin(request, credentials))
         try:
             yield self._chunks(request, response, idle)
         finally:
             abort(response)
+
+    async def _authenticated(self, attempt: Callable[[Mapping[str, str]], Awaitable[T]]) -> T:
+        """Attempts a request; if the server rejects token or password (401), again with renewed ones, once.
+
+        Credentials are no part of an attempt: if they cannot be had, the server is not to blame.
+        """
+        credentials = await self._authentication.headers()
+        try:
+            return await attempt(credentials)
+        except VncUnauthorizedError:
+            if not self._authentication.renew(credentials):
+                raise
+        return await attempt(await self._authentication.headers())
+
+    async def _exchange(self, request: VncRequest, credentials: Mapping[str, str], deadline: float) -> bytes:
+        if _is_write(request):
+            deadline = min(deadline, self._before_write())
+        with self._moving_on(request):
+            async with asyncio.timeout(deadline), await self._open(request, credentials) as response:
+                return await response.read()
+
+    async def _begin(self, request: VncRequest, credentials: Mapping[str, str]) -> aiohttp.ClientResponse:
+        """Returns an answer whose headers have arrived."""
+        with self._moving_on(request):
+            async with asyncio.timeout(ATTEMPT_DEADLINE):
+                return await self._open(request, credentials)
 
     async def _chunks(self, request: VncRequest, response: aiohttp.ClientResponse, idle: float) -> AsyncIterator[bytes]:
         with self._moving_on(request):
@@ -105,23 +127,14 @@ class Transport:
                     return
                 yield chunk
 
-    async def _open(self, request: VncRequest) -> aiohttp.ClientResponse:
+    async def _open(self, request: VncRequest, credentials: Mapping[str, str]) -> aiohttp.ClientResponse:
         """Returns a successful answer, with its body unread."""
-        response = await self._send_authenticated(request)
+        response = await self._send(request, credentials)
         if response.status == 200:
             return response
         async with response:
             text = (await response.read()).decode("utf-8", "replace")
         raise answer_error(str(request), response.status, text, response.headers)
-
-    async def _send_authenticated(self, request: VncRequest) -> aiohttp.ClientResponse:
-        """Sends the request; on 401 renews token or password and sends it again, once."""
-        headers = await self._authentication.headers()
-        response = await self._send(request, headers)
-        if response.status == 401 and self._authentication.renew(headers):
-            response.close()
-            response = await self._send(request, await self._authentication.headers())
-        return response
 
     async def _send(self, request: VncRequest, credentials: Mapping[str, str]) -> aiohttp.ClientResponse:
         content = {"Content-Type": "application/json"} if request.body is not None else {}

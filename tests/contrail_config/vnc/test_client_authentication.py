@@ -93,6 +93,27 @@ async def test_a_keystone_that_is_away_is_named(keystone: Keystone) -> None:
             await vnc.has_watch()
 
 
+async def test_a_keystone_that_does_not_answer_is_named(keystone: Keystone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contrail_config.vnc.keystone.DEADLINE", 0.1)
+    keystone.hung = True
+    async with connect(VncAccess(("http://127.0.0.1:1",), keystone=user(keystone)), deadline=0.05) as vnc:
+        with pytest.raises(VncUnavailableError, match=f"^POST {keystone.url}/auth/tokens: timed out"):
+            await vnc.list_all("project", fields=["annotations"])
+
+
+async def test_a_failing_keystone_does_not_cost_the_server_its_requests(keystone: Keystone) -> None:
+    """Another server would have to be told of what this one wrote."""
+    keystone.failures = [503, 503, 503]
+    checked = authentication.TokenAuthentication(keystone)
+    async with (
+        serve_contrail_api(authentication=checked) as first,
+        serve_contrail_api(first.database, authentication=checked) as second,
+        connect(VncAccess((first.url, second.url), keystone=user(keystone))) as vnc,
+    ):
+        await vnc.list_all("project", fields=["annotations"])
+        assert (len(first.requests), second.requests) == (1, [])
+
+
 async def test_a_user_without_the_role_is_forbidden() -> None:
     keystone = Keystone(roles=("member",))
     await keystone.start()

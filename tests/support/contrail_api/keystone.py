@@ -1,5 +1,6 @@
 """Keystone v3: password tokens, with an expiry that tests set."""
 
+import asyncio
 import secrets
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,7 @@ class Keystone:
         self.password = password
         self.lifetime = timedelta(hours=1)
         self.failures: list[int] = []
+        self.hung = False
         self.requests: list[Object] = []
         self.port = 0
         self._roles = roles
@@ -53,7 +55,7 @@ class Keystone:
     async def start(self) -> None:
         app = web.Application()
         app.router.add_post("/v3/auth/tokens", self._issue)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self._tls).start()
         self.port = self._runner.addresses[0][1]
@@ -66,6 +68,8 @@ class Keystone:
     async def _issue(self, request: web.Request) -> web.Response:
         body: Object = msgspec.json.decode(await request.read())
         self.requests.append(body)
+        if self.hung:
+            await asyncio.Event().wait()
         if self.failures:
             return _error(
                 self.failures.pop(0), "An unexpected error prevented the server from fulfilling your request."
