@@ -1,9 +1,10 @@
 """Follower: keeps the cache up to date by a watch, which is opened again when it ends.
 
 The server cannot resume a watch: each begins with all objects, which are compared with the cache. It forgets no watch
-that was closed, and keeps its queue until it is restarted, so a watch is opened again with back-off. An event may be
-lost without a sign, so all objects are listed and compared from time to time. A server before R2008 has no watch: all
-objects are listed more often then. Whatever a server or a balancer answers, it is reported and asked again.
+that was closed, and keeps its queue until it is restarted, so a watch is opened again with back-off, which starts over
+only after a watch that lasted: a balancer may end each after a moment. An event may be lost without a sign, so all
+objects are listed and compared from time to time. A server before R2008 has no watch: all objects are listed more often
+then. Whatever a server or a balancer answers, it is reported and asked again.
 """
 
 import asyncio
@@ -26,6 +27,9 @@ START_DEADLINE: Final = 60.0
 
 COMPARISON_INTERVAL: Final = 600.0
 """Seconds between lists of all objects beside a watch."""
+
+LASTING: Final = 10.0
+"""Seconds after which a watch or a series of lists was good: what fails sooner is tried again less and less often."""
 
 POLL_INTERVAL: Final = 10.0
 """Seconds between lists of all objects where the server has no watch."""
@@ -62,6 +66,7 @@ class Follower:
         self._heard: list[Callable[[], None]] = []  # of each type, from the first watch on
         self._synced = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._good_since: float | None = None  # by the event loop's clock
         self.problem: str | None = "Contrail API server: not listed yet"
 
     def start(self) -> None:
@@ -87,24 +92,31 @@ class Follower:
         backoff = Backoff(first=0.2, longest=30.0)
         with contextlib.ExitStack() as watching:
             while True:
+                self._good_since = None
                 try:
-                    await self._follow(backoff, watching)
+                    await self._follow(watching)
                 except VncError as error:
                     self.problem = f"Contrail API server: {error}"
                     log.warning("Contrail API server: %s", error)
                 except Exception as error:  # a task that ends would leave the cache as it is, unnoticed
                     self.problem = f"Contrail API server: unexpected answer: {error!r}"
                     log.exception("Contrail API server: unexpected answer")
+                if self._has_lasted():
+                    backoff.reset()
                 await asyncio.sleep(backoff.next_pause())
 
-    async def _follow(self, backoff: Backoff, watching: contextlib.ExitStack) -> NoReturn:
+    def _has_lasted(self) -> bool:
+        """Whether what has ended was good for long enough."""
+        return self._good_since is not None and asyncio.get_running_loop().time() >= self._good_since + LASTING
+
+    async def _follow(self, watching: contextlib.ExitStack) -> NoReturn:
         if not await self._client.has_watch():
-            await self._poll(self._intervals.poll, backoff)
+            await self._poll(self._intervals.poll)
         if not self._heard:  # not before: without a watch there is no age of one
             self._heard = [watching.enter_context(self._client.watching(kind)) for kind in self._fields]
         comparison = asyncio.create_task(self._compare())
         try:
-            await self._watch(backoff)
+            await self._watch()
         finally:
             comparison.cancel()
             await asyncio.wait([comparison])
@@ -113,7 +125,7 @@ class Follower:
         for heard in self._heard:  # one stream has all types
             heard()
 
-    async def _watch(self, backoff: Backoff) -> NoReturn:
+    async def _watch(self) -> NoReturn:
         missing = set(self._fields)
         self._cache.reopened()
         async with self._client.watch(self._fields, heard=self._note_event) as events:
@@ -122,15 +134,15 @@ class Follower:
                 if event.event == "init":
                     missing.discard(event.kind)
                     if not missing:
-                        self._up_to_date(backoff)
+                        self._up_to_date()
         raise VncUnavailableError("the server ended the watch")
 
-    async def _poll(self, interval: float, backoff: Backoff) -> NoReturn:
+    async def _poll(self, interval: float) -> NoReturn:
         while True:
             self._cache.reopened()
             for kind, fields in self._fields.items():
                 self._cache.listed(kind, await self._client.list_all(kind, fields=fields))
-            self._up_to_date(backoff)
+            self._up_to_date()
             await asyncio.sleep(interval)
 
     async def _compare(self) -> None:
@@ -145,8 +157,9 @@ class Follower:
             except Exception:  # as in _run: no comparison would follow
                 log.exception("comparison with the server: unexpected answer")
 
-    def _up_to_date(self, backoff: Backoff) -> None:
-        backoff.reset()
+    def _up_to_date(self) -> None:
+        if self._good_since is None:
+            self._good_since = asyncio.get_running_loop().time()
         self.problem = None
         self._synced.set()
 

@@ -1,10 +1,13 @@
 """Follower of VncStore: watches that end or lose events, and servers without one."""
 
 import asyncio
+from typing import ClassVar
 
 import pytest
 
+from contrail_config.kube.backoff import Backoff
 from contrail_config.store import Change, ChangeType
+from contrail_config.vnc import follower
 from contrail_config.vnc.follower import Intervals
 from tests.contrail_config.vnc.store.conftest import OpenVnc
 from tests.support.contrail_api.server import ContrailApi
@@ -31,6 +34,33 @@ async def test_a_watch_that_ends_is_resumed_with_what_it_missed(
             double.watch_settings.dropped = 0
             double.cut_watches()
         assert await anext(changes) == Change(ChangeType.ADDED, machine)
+
+
+class RecordedBackoff(Backoff):
+    """Notes how many failures in a row it counted, and waits for nothing."""
+
+    seen: ClassVar[list[int]] = []
+
+    def next_pause(self, *, retry_after: float = 0.0) -> float:
+        super().next_pause(retry_after=retry_after)
+        self.seen.append(self._failures)
+        return 0.0
+
+
+@pytest.mark.parametrize(("lasting", "failures"), [(3600.0, [1, 2, 3]), (0.0, [1, 1, 1])])
+async def test_watches_that_soon_end_are_opened_less_and_less_often(
+    open_vnc: OpenVnc, double: ContrailApi, monkeypatch: pytest.MonkeyPatch, lasting: float, failures: list[int]
+) -> None:
+    """The server keeps the queue of each until it is restarted, and reads everything for the next one."""
+    monkeypatch.setattr(follower, "Backoff", RecordedBackoff)
+    monkeypatch.setattr(follower, "LASTING", lasting)
+    monkeypatch.setattr(RecordedBackoff, "seen", [])
+    reader = await open_vnc()
+    for count in range(1, len(failures) + 1):
+        await eventually(lambda: not reader.problems() and len(double.watches) == 1)
+        double.stop_watches("the read failed")
+        await eventually(lambda count=count: len(RecordedBackoff.seen) == count)
+    assert RecordedBackoff.seen == failures
 
 
 async def test_an_event_that_was_lost_is_found_by_the_comparison(open_vnc: OpenVnc, double: ContrailApi) -> None:
