@@ -11,7 +11,7 @@ from tests.e2e.host import Host, temporary_host
 from tests.e2e.podman import Podman
 from tests.support.container_node import CNID, MANIFEST, ContainerNode, manifest_container, manifest_pod, running
 
-CONFIGURATION = MANIFEST.with_name("20-configuration.yaml")
+CONFIGURATION = MANIFEST.with_name("configuration.yaml")
 _NAME = "cnid"
 _PROPAGATION = {"HostToContainer": ":rslave", None: ""}
 
