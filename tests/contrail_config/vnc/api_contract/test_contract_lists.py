@@ -36,6 +36,15 @@ async def test_fields_add_back_references(api: Caller) -> None:
     assert [ref["uuid"] for ref in item["virtual_machine_interface_back_refs"]] == [interface.uuid]
 
 
+async def test_fields_of_one_object_may_be_back_references_too(api: Caller) -> None:
+    machine = await api.virtual_machine(annotations=annotations(a="1"))
+    interface = await api.interface(await api.network(), machine)
+    shown = await api.read(machine, fields="virtual_machine_interface_back_refs,virtual_router_back_refs")
+    assert [ref["uuid"] for ref in shown["virtual_machine_interface_back_refs"]] == [interface.uuid]
+    assert shown["fq_name"] == machine.fq_name
+    assert "annotations" not in shown
+
+
 @pytest.mark.parametrize(("value", "detailed"), [("true", True), ("True", True), ("1", False)])
 async def test_details_are_wrapped_and_whole(api: Caller, value: str, detailed: bool) -> None:
     machine = await api.virtual_machine(server_type="container")
