@@ -44,10 +44,11 @@ class _TokenBody(msgspec.Struct):
 
 
 class _Token(NamedTuple):
-    """`renew_at` is in seconds since the epoch."""
+    """Times are in seconds since the epoch."""
 
     text: str
     renew_at: float
+    expires_at: float
 
 
 class KeystoneTokens:
@@ -69,10 +70,15 @@ class KeystoneTokens:
         self._requests = SingleFlight(self._request)
 
     async def headers(self) -> Mapping[str, str]:
-        """Returns the header with a token that is valid for a while. Raises VncError."""
-        if self._token is None or self._clock() >= self._token.renew_at:
-            self._token = await self._requests.do()
-        return {"X-Auth-Token": self._token.text}
+        """Returns the header with a token that is valid, for a while if keystone answers. Raises VncError."""
+        token = self._token
+        if token is None or self._clock() >= token.renew_at:
+            try:
+                token = self._token = await self._requests.do()
+            except VncUnavailableError:
+                if token is None or token is not self._token or self._clock() >= token.expires_at:
+                    raise
+        return {"X-Auth-Token": token.text}
 
     def renew(self, rejected: Mapping[str, str]) -> bool:
         """Drops the token if it is the rejected one; another request may have renewed it meanwhile."""
@@ -116,8 +122,8 @@ class KeystoneTokens:
             raise VncError(f"{where}: no token: {error}") from error
         if not text:
             raise VncError(f"{where}: no X-Subject-Token in the response")
-        left = expires.astimezone(UTC).timestamp() - self._clock()
-        return _Token(text, self._clock() + max(left - EARLY, left / 2))
+        now, expires_at = self._clock(), expires.astimezone(UTC).timestamp()
+        return _Token(text, now + max(expires_at - now - EARLY, (expires_at - now) / 2), expires_at)
 
 
 def _rejection(where: str, status: int) -> VncError:

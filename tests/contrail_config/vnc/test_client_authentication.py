@@ -1,9 +1,11 @@
 """VncClient: keystone tokens, basic authentication, and TLS."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
+import aiohttp
 import pytest
 
 from contrail_config.kube.configuration.value_source import FileValue, InlineValue
@@ -11,7 +13,7 @@ from contrail_config.vnc.authentication import BasicAuthentication
 from contrail_config.vnc.client import VncAccess, connect
 from contrail_config.vnc.credential_files import Password, Tls
 from contrail_config.vnc.errors import VncForbiddenError, VncUnauthorizedError, VncUnavailableError
-from contrail_config.vnc.keystone import KeystoneUser
+from contrail_config.vnc.keystone import EARLY, KeystoneTokens, KeystoneUser
 from tests.contrail_config.kube.tls import path, server_context
 from tests.support.contrail_api import authentication
 from tests.support.contrail_api.keystone import Keystone
@@ -66,6 +68,29 @@ async def test_a_token_is_renewed_before_it_expires(keystone: Keystone) -> None:
         for _ in range(2):
             await vnc.list_all("project", fields=["annotations"])
     assert len(keystone.requests) == 2
+
+
+async def test_a_token_is_used_until_it_expires_while_keystone_is_away(keystone: Keystone) -> None:
+    passed = 0.0
+    async with aiohttp.ClientSession() as session:
+        tokens = KeystoneTokens(user(keystone), session, clock=lambda: time.time() + passed)
+        headers = await tokens.headers()
+        await keystone.stop()
+        lifetime = keystone.lifetime.total_seconds()
+        passed = lifetime - EARLY + 1
+        assert await tokens.headers() == headers
+        passed = lifetime
+        with pytest.raises(VncUnavailableError):
+            await tokens.headers()
+
+
+async def test_a_rejected_token_is_not_used_again_while_keystone_is_away(keystone: Keystone) -> None:
+    async with aiohttp.ClientSession() as session:
+        tokens = KeystoneTokens(user(keystone), session)
+        assert tokens.renew(await tokens.headers())
+        await keystone.stop()
+        with pytest.raises(VncUnavailableError):
+            await tokens.headers()
 
 
 async def test_a_wrong_password_is_not_authorized(keystone: Keystone) -> None:
