@@ -57,7 +57,7 @@ def reconcile_blocks(
         difference = whole if removes else whole.without_removals()
         stale = plan_tunnels(wanted, state.tunnels).remove
         problems = _apply(kernel, state, difference)
-        changes += difference.changes()
+        changes += difference.changes() - len(problems)
         if removes:
             kernel.execute_all(stale)
             changes += len(stale)
