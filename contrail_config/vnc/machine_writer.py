@@ -143,12 +143,12 @@ class MachineWriter:
     async def _connect(self, machine: VirtualMachine, old: VirtualMachine | None) -> None:
         """Writes interfaces and references. The vrouter agent does not see the virtual machine while they change."""
         target = machines.machine_reference(machine)
+        kept = set[VirtualMachineInterface]()
         if old is not None:
+            kept = machines.equal_interfaces(old, machine)
             await self._routers.unlink(old.node, target)
-            kept = {interface.uuid: interface for interface in machine.interfaces}
-            await self._delete_interfaces([each for each in old.interfaces if kept.get(each.uuid) != each])
-        before = set(old.interfaces) if old is not None else set()
-        await self._create_interfaces(machine, before)
+            await self._delete_interfaces([each for each in old.interfaces if each not in kept])
+        await self._create_interfaces(machine, kept)
         await asyncio.gather(*(self._link_addresses(interface) for interface in machine.interfaces))
         if machine.interfaces:
             await self._routers.link(machine.node, target)

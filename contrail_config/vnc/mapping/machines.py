@@ -131,6 +131,16 @@ def is_interface_of(
     return item is not None and machine_of(item) == machine.uuid and networks_of_it == [interface.network_uuid]
 
 
+def equal_interfaces(one: VirtualMachine, other: VirtualMachine) -> set[VirtualMachineInterface]:
+    """Returns the interfaces that both have, and that are written alike: an index tells the number of interfaces, too.
+
+    Raises ValueError, see `interface_bodies`.
+    """
+    before, after = (zip(each.interfaces, interface_bodies(each), strict=True) for each in (one, other))
+    bodies = dict(after)
+    return {interface for interface, body in before if bodies.get(interface) == body}
+
+
 def is_as_wanted(item: Mapping[str, Any], body: Mapping[str, Any] | None) -> bool:
     """Whether an interface of the server is as this create would make it; None: there is to be none."""
     if body is None:

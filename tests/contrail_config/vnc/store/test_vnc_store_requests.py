@@ -1,5 +1,7 @@
 """VncStore: what a pod costs, and in which order it is written."""
 
+import pytest
+
 from contrail_config.vnc.mapping import annotations
 from contrail_config.vnc.store import VncStore
 from tests.support.contrail_api.kinds import KINDS
@@ -55,3 +57,17 @@ async def test_others_find_a_pod_as_upstreams_manager_writes_it(
     interfaces = (await caller.get("/virtual-machine-interfaces", **query))["virtual-machine-interfaces"]
     assert sorted(annotations.from_object(item)["index"] for item in interfaces) == ["0/2", "1/2"]
     assert all(len(item["instance_ip_back_refs"]) == 1 for item in interfaces)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_the_interfaces_of_a_pod_agree_on_their_number_after_it_changed(
+    vnc_store: VncStore, double: ContrailApi, router: Made, count: int
+) -> None:
+    network = await vnc_store.put_network(make_network())
+    before = await start_pod(vnc_store, [network] * 2)
+    machine = await start_pod(vnc_store, [network] * count, uid=before.uuid)
+    pairs = [annotations.from_object(each.properties) for each in stored(double, INTERFACE)]
+    assert sorted(each["index"] for each in pairs) == [f"{index}/{count}" for index in range(count)]
+    linked = [each.only(INTERFACE) for each in stored(double, "instance-ip")]
+    assert {interface.uuid for interface in machine.interfaces} <= set(linked)
+    assert double.database.objects[router.uuid].only(MACHINE) == machine.uuid
