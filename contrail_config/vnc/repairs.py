@@ -24,6 +24,7 @@ from contrail_config.vnc.mapping import addresses, machines
 from contrail_config.vnc.mapping.routers import KIND as ROUTER
 from contrail_config.vnc.network_leftovers import NetworkLeftovers
 from contrail_config.vnc.store_errors import as_store_error
+from contrail_config.vnc.stray_addresses import StrayAddresses
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class Repairs:
         allocate: Allocate,
         leftovers: Leftovers,
         networks: NetworkLeftovers,
+        strays: StrayAddresses,
     ) -> None:
         self._client = client
         self._cache = cache
@@ -59,6 +61,7 @@ class Repairs:
         self._allocate = allocate
         self._leftovers = leftovers
         self._networks = networks
+        self._strays = strays
         self._suspects: set[str] = set()
         self.dangling = DanglingReferences(client)
 
@@ -73,7 +76,8 @@ class Repairs:
 
     @property
     def _has_suspects(self) -> bool:
-        return bool(self._suspects) or self.dangling.has_suspects or self._networks.has_suspects
+        others = (self.dangling, self._networks, self._strays)
+        return bool(self._suspects) or any(each.has_suspects for each in others)
 
     async def repair(self) -> None:
         """Compares all pods once. Raises StoreError if the server cannot be read."""
@@ -94,6 +98,7 @@ class Repairs:
             await self.dangling.remove(ROUTER, routers, target=machines.KIND, existing=existing)
             own = [item for item in listed if addresses.is_own(item, self._cluster)]
             await self.dangling.remove(addresses.KIND, own, target=machines.INTERFACE, existing=found)
+        await self._strays.release()
         await self._networks.delete_hidden()
         await self._networks.delete_ipams()
 

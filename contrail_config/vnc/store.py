@@ -10,6 +10,7 @@ import heapq
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import NamedTuple, Self
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreError
@@ -43,6 +44,7 @@ from contrail_config.vnc.network_writer import NetworkWriter
 from contrail_config.vnc.repairs import Repairs
 from contrail_config.vnc.router_links import RouterLinks
 from contrail_config.vnc.store_errors import as_store_error
+from contrail_config.vnc.stray_addresses import StrayAddresses
 from contrail_config.vnc.takeover import StaticPods, Takeover, no_static_pods
 from contrail_config.vnc.virtual_routers import NodeAddresses, VirtualRouters, no_addresses
 
@@ -105,6 +107,7 @@ class VncStore:
             allocate=self.allocate,
             leftovers=self._leftovers,
             networks=self._network_leftovers,
+            strays=StrayAddresses(self._cache, self._locks, partial(self._holds.hold, hold=DEFAULT_HOLD)),
         )
 
     @classmethod

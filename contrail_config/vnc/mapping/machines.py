@@ -126,9 +126,13 @@ def machine_of(item: Mapping[str, Any]) -> str:
 def is_interface_of(
     item: Mapping[str, Any] | None, machine: VirtualMachine, interface: VirtualMachineInterface
 ) -> bool:
-    """Whether an interface of the server is the virtual machine's, in the interface's network and in no other."""
-    networks_of_it = [reference["uuid"] for reference in (item or {}).get("virtual_network_refs") or ()]
-    return item is not None and machine_of(item) == machine.uuid and networks_of_it == [interface.network_uuid]
+    """Whether an interface of the server is the virtual machine's, of its index, and in its network and no other."""
+    if item is None:
+        return False
+    networks_of_it = [reference["uuid"] for reference in item.get("virtual_network_refs") or ()]
+    index = f"{machine.interfaces.index(interface)}/{len(machine.interfaces)}"
+    is_its_own = machine_of(item) == machine.uuid and networks_of_it == [interface.network_uuid]
+    return is_its_own and annotations.from_object(item).get("index") == index
 
 
 def equal_interfaces(one: VirtualMachine, other: VirtualMachine) -> set[VirtualMachineInterface]:

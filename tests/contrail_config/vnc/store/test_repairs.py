@@ -4,6 +4,7 @@ import pytest
 
 from contrail_config.objects import VirtualMachine, VirtualNetwork, interface_uuid
 from contrail_config.vnc.client import VncClient
+from contrail_config.vnc.mapping import annotations
 from contrail_config.vnc.store import VncStore
 from tests.contrail_config.vnc.store.conftest import OpenVnc
 from tests.contrail_config.vnc.store.test_vnc_store_kills import Kill, cut_off
@@ -80,6 +81,23 @@ async def test_an_interface_that_two_managers_made_in_two_networks_is_in_its_own
     await caller.refer(made(double, INTERFACE, uuid), made(double, "virtual-network", other.uuid))
     assert state(double) != before
     await vnc_store.repairs.repair()
+    assert state(double) == before
+
+
+async def test_an_interface_that_tells_another_number_of_interfaces_is_made_again(
+    vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, caller: Caller, router: Made
+) -> None:
+    """A manager was killed while it gave the pod another one."""
+    machine = await start_pod(vnc_store, [network] * 2, uid=UID)
+    uuid = machine.interfaces[0].uuid
+    before = state(double)
+    update = {"field": "annotations", "operation": "set", "value": {"key": "index", "value": "0/3"}}
+    assert (await caller.post("/prop-collection-update", {"uuid": uuid, "updates": [update]})).status == 200
+    await vnc_store.repairs.repair()
+    indexes = [
+        annotations.from_object(each.properties)["index"] for each in double.database.of_kind(KINDS[INTERFACE]).values()
+    ]
+    assert sorted(indexes) == ["0/2", "1/2"]
     assert state(double) == before
 
 
@@ -172,3 +190,26 @@ async def test_an_address_whose_network_is_gone_can_be_freed(
     await vnc_store.release([UID], hold=hold)
     assert address.uuid not in double.database.objects
     assert network.uuid not in double.database.objects
+
+
+async def test_an_address_that_a_pod_does_not_have_goes_when_it_is_found_twice(
+    vnc_store: VncStore, network: VirtualNetwork, double: ContrailApi, router: Made
+) -> None:
+    """Such as one of a network that the pod no longer wants, if the answer to its claim was lost."""
+    other = await vnc_store.put_network(make_network("other", "10.9.0.0/24"))
+    machine = await start_pod(vnc_store, [network], uid=UID)
+    owner = machine.interfaces[0].uuid
+    stray = await allocate_one(vnc_store, other, owner)
+    reserved = machine.interfaces[0].addresses[0].address  # as in the pod network, for an isolated namespace
+    wide = await vnc_store.put_network(make_network("wide", "10.0.0.0/8"))
+    await allocate_one(vnc_store, wide, owner, address=reserved)
+    await vnc_store.repairs.repair()
+    assert stray in addresses_of(double)
+    await vnc_store.repairs.repair()
+    assert sorted(addresses_of(double)) == [reserved, reserved]
+
+
+def addresses_of(double: ContrailApi) -> list[str]:
+    """All that are not held."""
+    found = [each.properties for each in double.database.of_kind(KINDS[ADDRESS]).values()]
+    return [str(each["instance_ip_address"]) for each in found if "held-until" not in str(each)]
