@@ -113,6 +113,11 @@ class Fabric:
         """Returns whether all slices of the network are known."""
         return self._slices.is_complete(network_uuid)
 
+    def lacks_own_slice(self, network_uuid: str) -> bool:
+        """Returns whether other nodes have slices of the network, and this node has none yet."""
+        slices = self._slices.of(network_uuid)
+        return bool(slices) and self._node not in slices
+
     def number(self, network_uuid: str) -> int | None:
         """Returns the number of a network; None while no slice of this node says so."""
         own = self._slices.of(network_uuid).get(self._node)

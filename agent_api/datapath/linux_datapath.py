@@ -142,7 +142,7 @@ class LinuxDatapath:
                 continue
             if not self._reaches_nodes(interface, index):
                 name = ":".join(interface.network)
-                return f"network {name}: not connected to other nodes yet{self._because(_number(interface, index))}"
+                return f"network {name}: not connected to other nodes yet{self._because(interface, index)}"
         return None
 
     def readiness(self) -> list[str]:
@@ -227,15 +227,23 @@ class LinuxDatapath:
     def _reaches_nodes(self, interface: VirtualMachineInterface, index: int) -> bool:
         if self._fabric is None or not self._fabric.is_complete(interface.network_uuid):
             return False
+        if self._lacks_own_slice(interface):
+            return False  # nothing leaves this node yet: the manager writes its slice after the virtual machine
         if self._fabric.tunnel is None or self.reports.age > MAX_AGE:
             return True  # nothing leaves this node, or nobody has said for long what is programmed
         return _number(interface, index) in self._programmed
 
-    def _because(self, number: int) -> str:
-        report = self.reports.latest
+    def _lacks_own_slice(self, interface: VirtualMachineInterface) -> bool:
+        fabric = self._fabric
+        return fabric is not None and fabric.tunnel is None and fabric.lacks_own_slice(interface.network_uuid)
+
+    def _because(self, interface: VirtualMachineInterface, index: int) -> str:
+        number, report = _number(interface, index), self.reports.latest
         if report is not None and number in report.unconnected:
             return f": {report.problems.get(str(number)) or report.problems.get(str(INDEX_0), 'not programmed')}"
         problems = [] if self._watches is None else list(self._watches.problems)
+        if self._lacks_own_slice(interface):
+            problems.append("no slice of this node yet")
         if report is None:
             problems.append("contrail-cnid has not reported yet")
         return f": {problems[0]}" if problems else ""

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as cancellation of the current task, so that what it has created is removed before it ends."""
+"""SIGINT, SIGTERM and SIGHUP as cancellation of the current task, so that it removes what it has created."""
 
 import asyncio
 import contextlib
@@ -13,6 +13,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def interrupts_cancel() -> Iterator[None]:
     """Cancels the current task at each signal: a second one cancels the clean-up after the first.
 
+    SIGHUP is sent by both kernel and shell when a terminal goes away, so it cancels only what no signal has cancelled
+    yet. Where it is ignored, as under nohup, it stays so.
+
     Raises KeyboardInterrupt instead of the cancellation. A no-op outside the main thread, which receives no signals.
     """
     task = asyncio.current_task()
@@ -20,9 +23,16 @@ def interrupts_cancel() -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, task.cancel)
+
+    def hang_up() -> None:
+        if not task.cancelling():
+            task.cancel()
+
+    before = {number: signal.getsignal(number) for number in (*_SIGNALS, signal.SIGHUP)}
+    if before[signal.SIGHUP] is signal.SIG_IGN:
+        del before[signal.SIGHUP]
+    for number in before:
+        loop.add_signal_handler(number, hang_up if number == signal.SIGHUP else task.cancel)
     try:
         yield
     except asyncio.CancelledError as error:

@@ -18,6 +18,7 @@ from contrail_config.kube.errors import (
     KubeUnauthorizedError,
     KubeUnavailableError,
 )
+from contrail_config.kube.resource import Resource
 from contrail_config.kube.selector import Selector
 from contrailctl.check.live.manifests import EVENTS, NAMESPACES, PODS, EventObject, PodObject, namespace_manifest
 from contrailctl.check.live.run import RUN_LABEL, Run, is_left_behind
@@ -45,17 +46,18 @@ class TemporaryPods:
         self._client = client
         self._run = run
         self._is_own = not namespace
+        self._creations: set[asyncio.Task[Any]] = set()
         self._selector = Selector(namespace=self.namespace, labels=f"{RUN_LABEL}={run.identifier}")
 
     async def create(self, manifests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         """Creates namespace and pods; returns why pods were rejected, by name. Raises KubeError."""
         if self._is_own:
-            await self._client.create(NAMESPACES, dict(namespace_manifest(self._run)))
+            await self._create(NAMESPACES, namespace_manifest(self._run))
 
         async def create(manifest: Mapping[str, Any]) -> tuple[str, str]:
             name: str = manifest["metadata"]["name"]
             try:
-                await self._client.create(PODS, dict(manifest), namespace=self.namespace)
+                await self._create(PODS, manifest, namespace=self.namespace)
             except _NOT_OF_ONE_POD:
                 raise
             except KubeError as error:  # by a quota or an admission policy, which may concern some pods only
@@ -86,6 +88,7 @@ class TemporaryPods:
         """Deletes everything and waits until pods are gone; returns what is left after `seconds`, and why."""
         try:
             async with asyncio.timeout(seconds):
+                await asyncio.gather(*self._creations, return_exceptions=True)
                 await self._remove_pods()
                 if self._is_own:
                     await _delete(self._client, NAMESPACES, self._run.name)
@@ -93,6 +96,13 @@ class TemporaryPods:
             why = str(error) or f"not gone within {seconds:g} s"
             return [f"pods with the label {RUN_LABEL}={self._run.identifier}: {_quoted(why)}"]
         return []
+
+    async def _create(self, resource: Resource[Any], manifest: Mapping[str, Any], *, namespace: str = "") -> None:
+        """Creates an object. Cancelled, it leaves the request to `remove`: the server may carry it out yet."""
+        creation = asyncio.create_task(self._client.create(resource, dict(manifest), namespace=namespace))
+        self._creations.add(creation)
+        creation.add_done_callback(self._creations.discard)
+        await asyncio.shield(creation)
 
     async def _remove_pods(self) -> None:
         while pods := await self._client.list_all(PODS, self._selector):
@@ -151,14 +161,19 @@ S = TypeVar("S")
 
 
 async def _each(work: Callable[[S], Awaitable[T]], items: Iterable[S]) -> list[T]:
-    """Returns the results of all items, some at a time."""
+    """Returns the results of all items, some at a time; begins no more of them once one has failed."""
     slots = asyncio.Semaphore(_CONCURRENT)
 
     async def run(item: S) -> T:
         async with slots:
             return await work(item)
 
-    return await asyncio.gather(*(run(item) for item in items))
+    tasks = [asyncio.create_task(run(item)) for item in items]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _quoted(text: str) -> str:

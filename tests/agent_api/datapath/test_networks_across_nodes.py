@@ -231,6 +231,40 @@ async def test_a_pod_does_not_wait_for_ever_where_nothing_is_reported(
     assert (await vm_cfg(linux, wait="0"))[0] == 200
 
 
+async def test_a_pod_waits_until_its_node_has_a_slice_if_other_nodes_have_one(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    own = [
+        make_slice(BLUE, NODE, "192.0.2.1", endpoints=(Endpoint(BLUE.mac, ("10.1.1.11",)),)),
+        routed(NODE, "192.0.2.1", "10.32.0.0/26", own="10.32.0.2"),
+    ]
+    for item in own:
+        slices.remove(item)
+    await store.put_virtual_machine(POD)
+    state = await get(linux)
+    while not (state["networks"] and is_complete(state["networks"][0])):
+        state = await get(linux, version=state["version"])
+    await report(linux, state["version"])
+    status, answer = await vm_cfg(linux, wait="0.05")
+    assert (status, answer["reason"]) == (404, "NetworkIncomplete")
+    assert answer["message"].endswith("no slice of this node yet")
+    waiting = asyncio.create_task(vm_cfg(linux, wait="5"))
+    await until(lambda: len(linux.agent.virtual_machines.waiters) == 1)
+    for item in own:
+        slices.put(item)
+    await report(linux, (await complete(linux))["version"])
+    assert (await waiting)[0] == 200
+
+
+async def test_a_pod_of_a_node_without_tunnel_address_does_not_wait(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    for interface in (PODS, BLUE):
+        slices.put(msgspec.structs.replace(make_slice(interface, NODE, ""), tunnel=()))
+    await store.put_virtual_machine(POD)
+    assert (await vm_cfg(linux, wait="5"))[0] == 200
+
+
 async def test_a_plugged_pod_is_served_at_any_time(
     store: SqliteStore, start_agent: StartAgent, slices: SlicesInMemory
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.kubernetes.live_check.live_check import LiveCheck
 from tests.e2e.polling import wait_until
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TOO_MANY = (
     "--live: 2 pods are needed (2 nodes, 0 networks and index 0), more than --max-pods 1: name some by --node and "
     "--network"
