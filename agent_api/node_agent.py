@@ -12,7 +12,7 @@ from agent_api.datapath.desired_state import DEFAULT_OPTIONS, DatapathOptions
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.linux_datapath import LinuxDatapath, Spanning
 from agent_api.datapath.metrics import register_kind
-from agent_api.datapath.port_state import PortState, port_state
+from agent_api.datapath.port_state import PortState, port_states
 from agent_api.gateways.table import GatewayTable
 from agent_api.metrics import Metrics
 from agent_api.ports.container import ContainerPort
@@ -109,11 +109,8 @@ class NodeAgent:
     def port_states(self, virtual_machine: VirtualMachine) -> list[PortState]:
         """Returns the states of the ports of a VirtualMachine's interfaces, in their order."""
         plugged = self.ports.by_virtual_machine(virtual_machine.uuid)
-        ports = (plugged.get(interface.uuid) for interface in virtual_machine.interfaces)
-        return [
-            port_state(interface, index, port if isinstance(port, ContainerPort) else None, self.datapath)
-            for index, (interface, port) in enumerate(zip(virtual_machine.interfaces, ports, strict=True))
-        ]
+        ports = {uuid: port for uuid, port in plugged.items() if isinstance(port, ContainerPort)}
+        return port_states(virtual_machine.interfaces, ports, self.datapath)
 
     def is_plugged(self, vm_uuid: str) -> bool:
         """Returns whether any port of the VirtualMachine is plugged."""

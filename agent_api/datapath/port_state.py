@@ -1,5 +1,6 @@
 """State of the port of an interface: whether it is plugged and connected, what it counts and its network dropped."""
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -36,17 +37,34 @@ class PortState(NamedTuple):
     counters: Counters | None = None
 
 
-def port_state(
-    interface: VirtualMachineInterface, index: int, port: ContainerPort | None, datapath: LinuxDatapath | None
-) -> PortState:
-    """Returns the state of the interface with this index, whose plugged port is `port`."""
+def port_states(
+    interfaces: Sequence[VirtualMachineInterface],
+    ports: Mapping[str, ContainerPort],
+    datapath: LinuxDatapath | None,
+) -> list[PortState]:
+    """Returns the states of a pod's interfaces in their order; `ports` are those that are plugged, by interface."""
+    found = [ports.get(interface.uuid) for interface in interfaces]
     if datapath is None:
-        return _without_datapath(port)
+        return [_without_datapath(port) for port in found]
+    refusals = datapath.refusals()
+    return [
+        _port_state(interface, index, port, datapath, refusals)
+        for index, (interface, port) in enumerate(zip(interfaces, found, strict=True))
+    ]
+
+
+def _port_state(
+    interface: VirtualMachineInterface,
+    index: int,
+    port: ContainerPort | None,
+    datapath: LinuxDatapath,
+    refusals: Sequence[Refusal],
+) -> PortState:
     number = interface.vni if index else INDEX_0
     latest = datapath.reports.latest
     drops = None if latest is None else latest.drops.get(str(number))
     counters = None if port is None else datapath.reports.counters.get(str(number), {}).get(port.host_ifname)
-    refusal = next((each for each in datapath.refusals() if _concerns(each, index, interface)), None)
+    refusal = next((each for each in refusals if _concerns(each, index, interface)), None)
     if refusal is not None:
         return PortState(PortCondition.PROBLEM, refusal.message, port, drops, counters)
     if index and not number:

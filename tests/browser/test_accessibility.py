@@ -112,6 +112,19 @@ def test_a_phone_shows_every_view_without_scrolling_sideways(show_still: Show, s
         assert violations(page) == [], view
 
 
+@pytest.mark.parametrize(
+    ("view", "table", "column"),
+    [("pods/demo/web", "events", 6), ("events", "events", 6), ("waiting", "waiting pods", 4)],
+)
+def test_a_phone_shows_messages_in_lines_of_several_words(show_still: Show, view: str, table: str, column: int) -> None:
+    page = show_still(view, **PHONE)
+    message = page.get_by_role("region", name=f"Table of {table}").locator(f"tbody td:nth-child({column})").first
+    expect(message).not_to_be_empty()
+    box = message.bounding_box()
+    assert box is not None
+    assert box["width"] >= 200
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("device", [{}, PHONE], ids=["desktop", "phone"])
 def test_axe_finds_no_violation_in_what_a_cluster_shows(

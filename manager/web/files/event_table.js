@@ -1,5 +1,6 @@
 // Events as a table, the newest first.
 
+import { sentences } from "./sentences.js";
 import { table, time } from "./widgets.js";
 import { eventSubject } from "./event_subject.js";
 
@@ -11,7 +12,7 @@ export function eventTable(events, route = null) {
     event.reason,
     eventSubject(event),
     event.count,
-    event.message,
+    sentences(event.message),
   ]);
   return table("events", ["Last seen", "Type", "Reason", "Object", "Count", "Message"], rows, route);
 }

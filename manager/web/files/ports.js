@@ -6,6 +6,7 @@ import { h } from "./dom.js";
 import { problem, table } from "./widgets.js";
 
 const REFRESHED = 10_000; // ms after which the counters are read again
+const CONNECTED = "Connected";
 const HEADERS = [
   "Index",
   "Name",
@@ -44,11 +45,16 @@ function row({ index, name, link, linkNamespace, container, condition, reason, c
     linkNamespace ? `${link} in ${linkNamespace}` : (link ?? ""),
     (container ?? "").slice(0, 12),
     reason ? `${condition}: ${reason}` : condition,
-    counters ? traffic(counters.sentPackets, counters.sentBytes) : "",
-    counters ? traffic(counters.receivedPackets, counters.receivedBytes) : "",
+    counters ? traffic(counters.sentPackets, counters.sentBytes) : uncounted(condition),
+    counters ? traffic(counters.receivedPackets, counters.receivedBytes) : uncounted(condition),
     drops?.spoofing ?? "",
     drops ? ofNetwork(drops) : "",
   ];
+}
+
+/** A port is counted with the next look of the datapath at all, every 30 s. */
+function uncounted(condition) {
+  return condition === CONNECTED ? "not counted yet" : "";
 }
 
 function traffic(packets, bytes) {

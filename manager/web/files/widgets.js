@@ -5,7 +5,7 @@ import { link, withFilters } from "./route.js";
 import { networkLabel, networkName } from "./cluster.js";
 import { ageOf, fullTime } from "./time.js";
 
-export const ROWS = 100;
+const ROWS = 100;
 
 /** A table of the first rows, with a link to more. `rows` are arrays of cells, one per header. */
 export function table(name, headers, rows, route = null) {

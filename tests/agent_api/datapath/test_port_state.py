@@ -1,10 +1,13 @@
 """State of a port as the agent knows it: plugged, connected as the datapath reports, refused, and what was dropped."""
 
+import pytest
+
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.port_state import PortCondition, PortState
 from agent_api.datapath.report import Counters
 from agent_api.datapath.reports import MAX_AGE
 from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import Refusal
 from tests.agent_api.conftest import StartAgent
 from tests.agent_api.datapath.test_unconnected_ports import make_pod, plug, report
 from tests.support.served_agent import ServedAgent, port_of
@@ -71,6 +74,24 @@ async def test_a_network_without_a_vni_is_a_problem(start_agent: StartAgent, sto
     _, second = linux.agent.port_states(make_pod(vni=0))
     assert second.condition is PortCondition.PROBLEM
     assert "VNI" in second.reason
+
+
+async def test_what_is_refused_is_looked_up_once_for_a_pod(
+    start_agent: StartAgent, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linux = await start_agent(datapath=Datapath.LINUX)
+    assert linux.agent.datapath is not None
+    await states(linux, store)
+    looked_up: list[bool] = []
+
+    def refusals() -> list[Refusal]:
+        looked_up.append(True)
+        return [Refusal(make_pod().interfaces[1].network, 5, "no-vni", "it has no VNI")]
+
+    monkeypatch.setattr(linux.agent.datapath, "refusals", refusals)
+    found = linux.agent.port_states(make_pod())
+    assert (found[1].condition, found[1].reason) == (PortCondition.PROBLEM, "it has no VNI")
+    assert looked_up == [True]
 
 
 async def test_without_a_datapath_only_plugging_is_known(start_agent: StartAgent, store: SqliteStore) -> None:

@@ -11,7 +11,8 @@ import { link } from "../route.js";
 import { eventTable } from "../event_table.js";
 import { slices } from "../slices.js";
 import { commands, contrailctl, kubectl } from "../commands.js";
-import { facts, nodeLink, podLink, problem, state, table, time, usage } from "../widgets.js";
+import { sentences } from "../sentences.js";
+import { facts, nodeLink, podLink, problem, state, table, usage } from "../widgets.js";
 
 const INTERVAL = 5_000; // ms: the addresses of a large network are many requests
 const AFTER_HOLD = 2_000; // ms after the end of a hold, for clocks that differ a little
@@ -123,7 +124,7 @@ function refusals(cluster, network) {
   const found = [...cluster.reports.values()].flatMap(({ name, report }) =>
     (report.refused ?? [])
       .filter((each) => each.network.join() === network.fqName.join())
-      .map((each) => [nodeLink(name), each.reason, each.message]),
+      .map((each) => [nodeLink(name), each.reason, sentences(each.message)]),
   );
   return (
     found.length > 0 &&

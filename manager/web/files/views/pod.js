@@ -3,6 +3,7 @@
 import { list } from "../api.js";
 import { h } from "../dom.js";
 import { commands, contrailctl, contrailctlOfAgent, kubectl } from "../commands.js";
+import { sentences } from "../sentences.js";
 import { networkAddress, facts, nodeLink, problem, state, table } from "../widgets.js";
 import { cure } from "../advice.js";
 import { isCluster, ofCluster } from "../deployment.js";
@@ -81,7 +82,7 @@ function refusals(cluster, pod) {
   const networks = new Set((pod?.machine?.interfaces ?? []).map((each) => each.network.join()));
   const reported = cluster.reports.get(pod?.node)?.report.refused ?? [];
   const found = reported.filter((each) => networks.has(each.network.join()));
-  const rows = found.map((each) => [each.network.at(-1), each.reason, each.message]);
+  const rows = found.map((each) => [each.network.at(-1), each.reason, sentences(each.message)]);
   return (
     found.length > 0 &&
     h(

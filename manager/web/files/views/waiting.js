@@ -6,6 +6,7 @@ import { countBy } from "../cluster.js";
 import { cure } from "../advice.js";
 import { filteredPods, filters } from "../filters.js";
 import { commands, contrailctl, kubectl } from "../commands.js";
+import { sentences } from "../sentences.js";
 import { podLink, state, table } from "../widgets.js";
 
 export const title = () => "Waiting pods";
@@ -20,8 +21,8 @@ export function render(context) {
     podLink(pod),
     state(pod.state),
     pod.reason ?? "not tried yet",
-    pod.message ?? "",
-    h("span", null, cure(context, pod.reason)),
+    sentences(pod.message),
+    sentences(cure(context, pod.reason)),
   ]);
   const reasons = countBy(all, (pod) => pod.reason ?? "");
   return [
