@@ -39,7 +39,8 @@ def served(agent: ScriptedAgent, vnis: list[int], networks: NodeNetworks) -> Cal
 def _in_network(vmi: Vmi, vni: int, last: int) -> Vmi:
     subnets = tuple(replace(each, address=f"{each.address[:-1]}{last}") for each in vmi.subnets)
     datapath = {"network-namespace": name_of(vni), "bridge": "br0"}
-    return replace(vmi, subnets=subnets, datapath=datapath)
+    mac = f"{vmi.mac[:-2]}{last:02x}"  # the rest may be equal to that of another pod
+    return replace(vmi, mac=mac, subnets=subnets, datapath=datapath)
 
 
 class Attached(NamedTuple):
