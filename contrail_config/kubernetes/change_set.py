@@ -56,7 +56,8 @@ class ChangeSet:
         until = self.now + hold
         if entry.hold is not None:
             until, node = min(entry.hold.until, until), entry.node
-        self._put(key, AddressEntry(entry.owner, Hold(self.now, until), node) if until > self.now else None)
+        held = AddressEntry(entry.owner, Hold(self.now, until), node, entry.unknown)
+        self._put(key, held if until > self.now else None)
 
     def hold(self, key: AddressKey, owner: str, *, seconds: float) -> None:
         """Holds a free address as if this owner had released it."""

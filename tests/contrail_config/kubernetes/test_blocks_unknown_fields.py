@@ -62,6 +62,21 @@ async def test_those_of_an_address_survive_an_allocation_beside_it(
         await manager.delete_network(network.uuid)
 
 
+async def test_those_of_an_address_survive_its_release_and_a_shorter_hold(
+    open_manager: OpenManager, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    owner = new_owner()
+    server.storage.put(
+        BLOCK_KIND, merge(block(server), {"spec": {"addresses": f"10.1.0.2 {owner} @node-1 since=b zone=c\n"}})
+    )
+    manager = await open_manager()
+    for hold in (1000.0, 100.0):
+        await manager.release([owner], hold=hold)
+        address, former, start, end, *unknown = block(server)["spec"]["addresses"].split()
+        assert (address, former, unknown) == ("10.1.0.2", owner, ["since=b", "zone=c"])
+        assert float(end) - float(start) == hold
+
+
 async def test_they_survive_a_write_of_a_manager_that_did_not_know_them(
     open_manager: OpenManager, server: FakeApiServer, network: VirtualNetwork
 ) -> None:
