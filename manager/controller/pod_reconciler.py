@@ -136,17 +136,21 @@ class PodReconciler:
         return False
 
     async def report_failure(self, key: str, record: PodRecord, error: StoreError) -> None:
-        """Records that the store rejects, or keeps failing for, a waiting pod: as its outcome, and once as an event."""
+        """Records that the store rejects, or keeps failing for, a pod that should get interfaces and has none.
+
+        As its outcome, and once as an event. The former outcome may be that of annotations, or of labels of its node,
+        that were corrected since.
+        """
         record.failures += 1
         pod, before = record.pod, record.outcome
-        if pod is None or before.state is not PodState.WAITING:
+        if pod is None or pod.host_network or pod.excluded or before.state is PodState.READY:
             return
         if isinstance(error, StoreRejectedError):
             await self._conclude(key, record, pod, _refused(error))
             return
         if record.failures < FAILURES_UNTIL_REPORTED:
             return
-        record.outcome = before._replace(reason=Reason.STORE_FAILING, message=str(error))
+        record.outcome = Outcome(PodState.WAITING, Reason.STORE_FAILING, str(error), before.dependencies)
         if record.outcome != before:
             self._on_changed(record, None)
         self._report_pending(pod.key, pod, record.outcome)

@@ -14,7 +14,7 @@ from contrail_config.objects import InterfaceAddress, VirtualMachine, virtual_ma
 from contrail_config.store import AddressRequest
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
-from manager.source import Applied, Gone, Listed, Problem, SourceEvent
+from manager.source import Applied, Gone, Listed, Pod, Problem, SourceEvent
 from tests.manager.conftest import Start
 from tests.support.pods import make_nad, make_pod
 from tests.support.recorded_reflector import eventually
@@ -135,6 +135,31 @@ class TestFailingStore:
         await running.idle()
         assert (await running.view(pod)).state is PodState.READY
         assert await running.reasons(pod) == ["StoreFailing", "InterfacesAssigned"]
+
+    @pytest.mark.parametrize("before", [make_pod(networks=","), msgspec.structs.replace(make_pod(), excluded=True)])
+    async def test_a_corrected_pod_names_the_failure_and_no_former_outcome(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch, before: Pod
+    ) -> None:
+        pod, attempts = make_pod(networks="net-a"), 0
+
+        async def fail(_machine: VirtualMachine) -> None:
+            nonlocal attempts
+            attempts += 1
+            raise StoreUnavailableError("the disk is slow")
+
+        await running.send_list(NET_A, before)
+        with monkeypatch.context() as broken:
+            broken.setattr(work_queue, "FIRST_RETRY", 0.01)
+            broken.setattr(running.store, "put_virtual_machine", fail)
+            running.scripted.send(Applied(pod))
+            await eventually(lambda: attempts > 6)
+            view = await running.view(pod)
+            assert (view.state, view.reason) == (PodState.WAITING, "StoreFailing")
+            assert (await running.reasons(pod))[-1] == "StoreFailing"
+        await running.wait_for_vm(pod)
+        await running.idle()
+        view = await running.view(pod)
+        assert (view.state, view.reason) == (PodState.READY, None)
 
     async def test_a_served_pod_stays_ready_while_the_store_fails(
         self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
