@@ -1,7 +1,9 @@
 """Event recorder: reports to owners of pods and NADs in the background, without delaying their reconciliation.
 
 Events are written in batches, so that a store can put a batch into one transaction. Recording is best effort: an event
-that cannot be written is logged and dropped. `record` blocks only while the backlog is full, which bounds memory.
+that cannot be written is logged and dropped. The backlog is bounded. While it is full, `record` waits for a moment,
+which lets a store on disk keep up; a log that is still too slow then, such as an API server that stores no events, must
+not keep pods from their interfaces, so new events are dropped until half of the backlog is written.
 """
 
 import asyncio
@@ -22,6 +24,9 @@ log = logging.getLogger(__name__)
 
 _BATCH_SIZE = 64
 _MAX_BACKLOG = 2048
+_PATIENCE = 1.0
+"""Seconds for which callers wait for space in the backlog."""
+
 _MAX_MESSAGE_LENGTH = 1024
 """Characters, as in Kubernetes events."""
 
@@ -64,30 +69,49 @@ class EventRecorder:
         self._on_recorded = on_recorded
         self._clock = clock
         self._backlog: deque[Event] = deque()
+        self._taken = asyncio.Event()  # a batch was taken from the backlog, or is not to be waited for
+        self._dropped: int | None = None  # since the log became too slow; None: it is not
         self._writer: asyncio.Task[None] | None = None
 
     async def record(self, subject: Subject, event_type: EventType, reason: str, message: str) -> None:
         """Queues the event; an event equal to an earlier one increases its count."""
         now = self._clock()
         cut = message if len(message) <= _MAX_MESSAGE_LENGTH else f"{message[: _MAX_MESSAGE_LENGTH - 1]}…"
-        self._backlog.append(
-            Event(*subject, type=event_type, reason=reason, message=cut, count=1, first_seen=now, last_seen=now)
-        )
+        event = Event(*subject, type=event_type, reason=reason, message=cut, count=1, first_seen=now, last_seen=now)
+        if len(self._backlog) >= _MAX_BACKLOG and not await self._wait_for_space():
+            self._dropped = (self._dropped or 0) + 1
+            return
+        self._backlog.append(event)
         if self._writer is None:
             self._writer = asyncio.create_task(self._write_backlog())
-        # A slow event log then slows reconciliation, which is better than unbounded memory.
-        if len(self._backlog) >= _MAX_BACKLOG:
-            await self.flush()
 
     async def flush(self) -> None:
         """Returns when all queued events are written or dropped."""
         if self._writer is not None:
             await asyncio.shield(self._writer)  # cancelling one waiter must not cancel the writer for all
 
+    async def _wait_for_space(self) -> bool:
+        """Returns whether the backlog has space; waits for it for a moment, unless others have waited in vain."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while len(self._backlog) >= _MAX_BACKLOG and self._dropped is None:
+                    self._taken.clear()
+                    await self._taken.wait()
+        except TimeoutError:
+            if self._dropped is None:
+                log.warning("events are written too slowly: dropping new ones")
+                self._dropped = 0
+                self._taken.set()  # for the others that wait
+        return len(self._backlog) < _MAX_BACKLOG
+
     async def _write_backlog(self) -> None:
         try:
             while self._backlog:
                 batch = [self._backlog.popleft() for _ in range(min(_BATCH_SIZE, len(self._backlog)))]
+                self._taken.set()
+                if self._dropped is not None and len(self._backlog) <= _MAX_BACKLOG // 2:
+                    log.warning("%d events dropped: others were written too slowly", self._dropped)
+                    self._dropped = None
                 await self._write(batch)
         finally:
             self._writer = None

@@ -97,7 +97,7 @@ async def test_a_slow_log_blocks_only_when_the_backlog_is_full(monkeypatch: pyte
     recording.log.gate.clear()
     await recording.record("being written")
     await asyncio.sleep(0)
-    for number in range(9):
+    for number in range(10):
         await recording.record(f"message {number}")
     held_up = asyncio.create_task(recording.record("one too many"))
     await asyncio.sleep(0)
@@ -106,7 +106,35 @@ async def test_a_slow_log_blocks_only_when_the_backlog_is_full(monkeypatch: pyte
     async with asyncio.timeout(DEADLINE):
         await held_up
     await recording.flush()
-    assert len(recording.log.recorded) == 11
+    assert len(recording.log.recorded) == 12
+
+
+async def test_a_log_that_does_not_answer_delays_nobody_twice(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(events, "_MAX_BACKLOG", 10)
+    monkeypatch.setattr(events, "_PATIENCE", 0.05)
+    recording = Recording()
+    recording.log.gate.clear()
+    await recording.record("being written")
+    await asyncio.sleep(0)
+    for number in range(10):
+        await recording.record(f"message {number}")
+    async with asyncio.timeout(DEADLINE):
+        await asyncio.gather(*(recording.record("dropped after a while") for _ in range(5)))
+    dropped = recording.record("dropped at once")
+    with pytest.raises(StopIteration):
+        dropped.send(None)
+    recording.log.gate.set()
+    await recording.flush()
+    await recording.record("kept")
+    await recording.flush()
+    messages = ["being written", *(f"message {number}" for number in range(10)), "kept"]
+    assert [event.message for event in recording.log.recorded] == messages
+    assert [record.getMessage() for record in caplog.records] == [
+        "events are written too slowly: dropping new ones",
+        "6 events dropped: others were written too slowly",
+    ]
 
 
 async def test_an_event_that_cannot_be_recorded_is_logged_and_dropped(caplog: pytest.LogCaptureFixture) -> None:

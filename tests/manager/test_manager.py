@@ -10,8 +10,9 @@ from prometheus_client import generate_latest
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube import work_queue
-from contrail_config.objects import InterfaceAddress, VirtualMachine, virtual_machine_name
+from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, virtual_machine_name
 from contrail_config.store import AddressRequest
+from manager import events
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
 from manager.source import Applied, Gone, Listed, Pod, Problem, SourceEvent
@@ -160,6 +161,26 @@ class TestFailingStore:
         await running.idle()
         view = await running.view(pod)
         assert (view.state, view.reason) == (PodState.READY, None)
+
+    async def test_pods_are_assigned_although_no_event_can_be_written(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As on an API server whose storage of events does not answer."""
+        answer = asyncio.Event()
+
+        async def write_late(event: Event) -> Event:
+            await answer.wait()
+            return event
+
+        monkeypatch.setattr(events, "_MAX_BACKLOG", 8)
+        monkeypatch.setattr(events, "_PATIENCE", 0.05)
+        monkeypatch.setattr(running.store, "record_event", write_late)
+        pods = [make_pod(f"pod-{number}") for number in range(300)]
+        running.scripted.send(*map(Applied, pods))
+        await running.wait_for_vm(pods[-1])
+        await eventually(lambda: not len(running.manager.pods.queue))
+        assert len(await running.store.virtual_machines()) == len(pods)
+        answer.set()
 
     async def test_a_served_pod_stays_ready_while_the_store_fails(
         self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
