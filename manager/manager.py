@@ -23,10 +23,10 @@ from manager.api.node_table import NodeTable
 from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
 from manager.controller.default_mtu import DefaultMtu
-from manager.controller.missing_modules import MissingModules
 from manager.controller.nad_controller import NadController
 from manager.controller.namespace_networks import NamespaceNetworks
 from manager.controller.network_table import FindNetwork, no_others
+from manager.controller.node_problems import NodeProblems, describe_conflicts, describe_missing_modules
 from manager.controller.pod_controller import PodController
 from manager.controller.pod_reconciler import OnAssigned
 from manager.controller.pod_record import PodRecord
@@ -42,6 +42,7 @@ from manager.mapping.virtual_network import pod_network
 from manager.metrics import ManagerMetrics
 from manager.network_metrics import NetworkAddresses
 from manager.parsing.namespace_settings import NAMESPACE_KEYS
+from manager.reasons import Reason
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
 
 _MAX_QUEUED = 1024
@@ -151,7 +152,8 @@ class Manager:
         self.refusals = RefusalReporter(
             catalogue=self.catalogue, find_nad=self.nads.records.get, recorder=self.recorder
         )
-        self.missing_modules = MissingModules(self.recorder)
+        self.missing_modules = NodeProblems(self.recorder, Reason.KERNEL_MODULE_MISSING, describe_missing_modules)
+        self.node_conflicts = NodeProblems(self.recorder, Reason.NODE_CONFLICT, describe_conflicts)
         self.pod_network_uuid = pod_network_uuid(configuration.cluster_name)
         self.spans_nodes = configuration.network_slices
         self.loaded = asyncio.Event()
@@ -197,6 +199,7 @@ class Manager:
             *self.pods.queues,
             self.refusals.queue,
             self.missing_modules.queue,
+            self.node_conflicts.queue,
             self._chores,
             self.default_mtu.queue,
         )
@@ -326,6 +329,7 @@ class Manager:
         await self.pods.close()
         await self.refusals.close()
         await self.missing_modules.close()
+        await self.node_conflicts.close()
         await self.default_mtu.close()
         await self.recorder.flush()  # after the work in progress, which records events
         self._changes.close()

@@ -43,6 +43,7 @@ On a node, by its name as uid, as the events of its kubelet:
 |---|---|---|
 | TunnelMtuTooLow | Warning | its tunnels take far less than those of most nodes: the default MTU leaves it out |
 | KernelModuleMissing | Warning | its kernel lacks a module that the datapath needs: it takes no pods |
+| NodeConflict | Warning | another program, or another agent, takes the place of this project's on it |
 
 Problems that a source finds in its input have reasons of the source.
 """
@@ -79,3 +80,4 @@ class Reason(StrEnum):
     NETWORK_NOT_CONNECTED = "NetworkNotConnected"
     TUNNEL_MTU_TOO_LOW = "TunnelMtuTooLow"
     KERNEL_MODULE_MISSING = "KernelModuleMissing"
+    NODE_CONFLICT = "NodeConflict"

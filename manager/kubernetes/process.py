@@ -122,6 +122,8 @@ def make_manager(
     cluster.node_reports.on_removed(manager.default_mtu.removed)
     cluster.node_reports.on_report(lambda node, report: manager.missing_modules.reported(node, report.missing_modules))
     cluster.node_reports.on_removed(manager.missing_modules.removed)
+    cluster.node_reports.on_report(lambda node, report: manager.node_conflicts.reported(node, report.conflicts))
+    cluster.node_reports.on_removed(manager.node_conflicts.removed)
     cluster.node_reports.on_report(manager.nodes.reported)
     cluster.node_reports.on_removed(manager.nodes.removed)
     cluster.orphans.on_orphaned(manager.orphaned)

@@ -1,4 +1,4 @@
-"""A kernel module that a node reports as missing becomes an event on the node."""
+"""What a node reports of itself, such as a missing kernel module or a conflict, becomes an event on the node."""
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.kinds import NodeReport
@@ -29,3 +29,13 @@ async def test_a_node_that_reports_a_missing_module_has_an_event(
         ((node, reason, message),) = events_on_nodes(server)
     assert (node, reason) == ("node-1", "KernelModuleMissing")
     assert message.startswith("node node-1: its kernel lacks module bridge: ")
+
+
+async def test_a_node_that_reports_a_conflict_has_an_event(
+    managed: Managed, server: FakeApiServer, client: KubeClient
+) -> None:
+    conflict = "/etc/cni/net.d/05-other.conflist: sorts before 10-contrail.conflist"
+    async with managed():
+        await NodeReports(client, "node-1").write(NodeReport("2026-11-21T12:00:00Z", "node-1", conflicts=(conflict,)))
+        await eventually(lambda: events_on_nodes(server))
+    assert events_on_nodes(server) == [("node-1", "NodeConflict", f"node node-1: {conflict}")]

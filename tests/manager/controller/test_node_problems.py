@@ -1,4 +1,4 @@
-"""Kernel modules that nodes lack: one event on each node."""
+"""Problems that nodes report, kernel modules that they lack or conflicts: one event on each node."""
 
 from tests.support.running_manager import RunningManager
 
@@ -38,3 +38,13 @@ async def test_a_node_that_is_gone_is_forgotten(running: RunningManager) -> None
         await running.idle()
         running.manager.missing_modules.removed("node-1")
     assert [count for _, _, count, _ in await node_events(running)] == [2]
+
+
+async def test_conflicts_are_in_one_event_with_a_reason_of_their_own(running: RunningManager) -> None:
+    await running.send_list()
+    running.manager.missing_modules.reported("node-1", ["bridge"])
+    for _ in range(2):
+        running.manager.node_conflicts.reported("node-1", ["b is in the way", "a is in the way"])
+    (module, *_), conflict = [event[1:] for event in await node_events(running)]
+    assert module == "KernelModuleMissing"
+    assert conflict == ("NodeConflict", 1, "node node-1: a is in the way; b is in the way")
