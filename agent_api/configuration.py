@@ -12,6 +12,7 @@ vxlan-port: 4789                      # datapath linux: UDP port of networks acr
 fabric-subnets: [10.64.0.0/12]        # datapath linux: CIDRs in which networks of tenants may get routes on the node
 tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
 ports-dir: /var/lib/contrail/ports
+installer-report: /run/contrail/installer.json  # of the node installer, for the node's report
 store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config; or kind: vnc
 metrics-listen: null                  # only /healthz, /readyz and /metrics, for scrapers
 ```
@@ -74,6 +75,7 @@ class AgentConfiguration(_Section, frozen=True):
     cluster_name: str = "k8s"
     vxlan_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = DEFAULT_PORT
     fabric_subnets: tuple[str, ...] = FABRIC_SUBNETS
+    installer_report: str = "/run/contrail/installer.json"
 
 
 def load_agent_configuration(path: str) -> AgentConfiguration:
@@ -101,7 +103,12 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
         check_cidr(cidr, key=f"{origin}: masquerade-excluded")
     for cidr in configuration.fabric_subnets:
         check_cidr(cidr, key=f"{origin}: fabric-subnets")
-    for key, value in (("socket", configuration.socket), ("ports-dir", configuration.ports_dir)):
+    paths = {
+        "socket": configuration.socket,
+        "ports-dir": configuration.ports_dir,
+        "installer-report": configuration.installer_report,
+    }
+    for key, value in paths.items():
         if not os.path.isabs(value):
             raise ConfigurationError(f"{origin}: {key}: {value!r} is not an absolute path")
 

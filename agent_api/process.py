@@ -67,7 +67,7 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
             details=agent.details,
         )
         await serve_agent(stack, configuration, agent, status)
-        await _run(agent, NodeReports(client, configuration.node))
+        await _run(agent, NodeReports(client, configuration.node), configuration.installer_report)
 
 
 def datapath_options(configuration: AgentConfiguration) -> DatapathOptions:
@@ -122,8 +122,9 @@ async def serve_agent(
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 
 
-async def _run(agent: NodeAgent, reports: NodeReports) -> None:
-    reporter = NodeReporter(agent, reports, versions={"agent": importlib.metadata.version("contrail-multinet")})
+async def _run(agent: NodeAgent, reports: NodeReports, installer_report: str) -> None:
+    versions = {"agent": importlib.metadata.version("contrail-multinet")}
+    reporter = NodeReporter(agent, reports, versions=versions, installer_report=installer_report)
     async with TaskGroup() as tasks:
         tasks.create_task(agent.run())
         tasks.create_task(reporter.run())

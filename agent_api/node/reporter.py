@@ -7,19 +7,21 @@ complete state; it is retried with exponential backoff.
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import math
 import random
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
 
 from agent_api.node.expiring_set import ExpiringSet
+from agent_api.node.installer_report import InstallerReport, read_installer_report
 from agent_api.node.unplugged import UnpluggedPorts
 from agent_api.node_agent import NodeAgent
 from contrail_config.errors import StoreError
@@ -76,7 +78,8 @@ class _ErrorRecorder(logging.Handler):
 class NodeReporter:
     """Reports the state of an agent's node as soon as its VirtualMachines are listed.
 
-    `versions` maps components to versions; `clock` returns monotonic seconds.
+    `versions` maps components to versions; `installer_report` is the file of the node installer, empty if there can be
+    none; `clock` returns monotonic seconds.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class NodeReporter:
         writer: ReportWriter,
         *,
         versions: Mapping[str, str],
+        installer_report: str = "",
         intervals: ReportIntervals | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -99,6 +103,7 @@ class NodeReporter:
         self._network_repairs = agent.network_repairs
         self._writer = writer
         self._versions = dict(versions)
+        self._installer_report = installer_report
         self._intervals = intervals or ReportIntervals()
         self._clock = clock
         self._unplugged = UnpluggedPorts(agent.virtual_machines, agent.ports, clock=clock)
@@ -120,7 +125,7 @@ class NodeReporter:
 
     async def report(self) -> float:
         """Writes a report if it has changed or the heartbeat is due; returns the seconds until the next call."""
-        report = self._compose()
+        report = self._compose(await self._read_installer_report())
         if self._virtual_machines.synced and (self._has_changed(report) or self._is_heartbeat_due()):
             try:
                 await self._write(report)
@@ -131,7 +136,12 @@ class NodeReporter:
             self._backoff.reset()
         return _jittered(self._intervals.interval)
 
-    def _compose(self) -> NodeReport:
+    async def _read_installer_report(self) -> InstallerReport:
+        if not self._installer_report:
+            return InstallerReport()
+        return await asyncio.to_thread(read_installer_report, self._installer_report)
+
+    def _compose(self, installer: InstallerReport) -> NodeReport:
         daemon = self._daemon_version()
         return NodeReport(
             reported_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -139,12 +149,12 @@ class NodeReporter:
             versions=self._versions | ({"daemon": daemon} if daemon else {}),
             unplugged=self._unplugged.interfaces(),
             pending_deletes=self._unplugged.pending(),
-            conflicts=self._conflicts.newest_first(),
-            last_errors=self.errors.newest_first(),
+            conflicts=_first(self._conflicts.newest_first(), installer.conflicts, length=_MAX_REASON_LENGTH),
+            last_errors=_first(installer.errors, self.errors.newest_first(), length=_MAX_ERROR_LENGTH),
             refused=tuple(map(_cut, self._refusals()[:_MAX_REFUSED])),
             tunnel_mtu=self._tunnel_mtu(),
             datapath=self._datapath,
-            not_ready=tuple(_sendable(reason)[:_MAX_REASON_LENGTH] for reason in self._readiness()[:_MAX_ENTRIES]),
+            not_ready=_first(self._readiness(), length=_MAX_REASON_LENGTH),
             missing_modules=self._missing_modules()[:_MAX_MODULES],
             repairs=self._repairs(),
             repaired_networks=tuple(self._network_repairs()[:_MAX_REPAIRED]),
@@ -163,6 +173,11 @@ class NodeReporter:
 
     def _is_heartbeat_due(self) -> bool:
         return self._clock() >= self._next_heartbeat
+
+
+def _first(*texts: Sequence[str], length: int) -> tuple[str, ...]:
+    """Returns the first texts of all lists, cut, so that they can be sent."""
+    return tuple(_sendable(text)[:length] for text in itertools.chain(*texts))[:_MAX_ENTRIES]
 
 
 def _sendable(text: str) -> str:

@@ -11,6 +11,7 @@ MANAGER_PODS = "app.kubernetes.io/name=contrail-manager"
 NODE_PODS = "app.kubernetes.io/name=contrail-node"
 AGENT_CONTAINER = "agent"
 DAEMON_CONTAINER = "cnid"
+INSTALLER_CONTAINER = "installer"
 LEASE_NAME = "contrail-manager"
 
 

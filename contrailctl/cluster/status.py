@@ -7,7 +7,7 @@ import msgspec
 
 from contrail_config.kubernetes.kinds import NodeReport
 from contrail_config.kubernetes.pods import ContainerStatus, Pod
-from contrailctl.cluster.objects import AGENT_CONTAINER, DAEMON_CONTAINER, Lease, Node
+from contrailctl.cluster.objects import AGENT_CONTAINER, DAEMON_CONTAINER, INSTALLER_CONTAINER, Lease, Node
 from contrailctl.cluster.pending_pods import NOT_ASSIGNED, ON_NODE, PendingPod
 from contrailctl.cluster.reading import ClusterObjects
 
@@ -173,6 +173,9 @@ def _node_problems(status: NodeStatus, node: Node | None, objects: ClusterObject
         for container, state in ((AGENT_CONTAINER, status.agent), (DAEMON_CONTAINER, status.daemon)):
             if state != READY and not (container == AGENT_CONTAINER and status.not_ready):
                 yield f"{container}: {_explained(state, pod.container(container))}"
+        installer = pod.container(INSTALLER_CONTAINER)
+        if installer is not None and not installer.ready:  # an older release has none
+            yield f"installer: {_explained(_state(installer), installer)}"
     elif node is not None and objects.daemon_set is not None and objects.daemon_set.selects(node):
         yield "no contrail-node pod"
     if objects.reports is not None and pod is not None and status.name not in objects.reports:

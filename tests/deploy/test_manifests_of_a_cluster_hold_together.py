@@ -114,3 +114,11 @@ def test_only_the_agent_of_a_node_has_a_token() -> None:
     holders = [name for name, item in CONTAINERS.items() if "token" in {each["name"] for each in item["volumeMounts"]}]
     assert holders == ["agent"]
     assert MANAGER["securityContext"]["runAsNonRoot"] is True
+
+
+def test_the_installer_shares_directories_with_agent_and_daemon() -> None:
+    mounted = {mount["name"]: mount["mountPath"] for mount in CONTAINERS["installer"]["volumeMounts"]}
+    for name in ("agent", "cnid"):
+        of_other = {mount["name"]: mount["mountPath"] for mount in CONTAINERS[name]["volumeMounts"]}
+        assert of_other["sockets"] == mounted["sockets"]
+        assert of_other["configuration"] == mounted["configuration"]

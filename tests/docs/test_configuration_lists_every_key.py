@@ -107,7 +107,7 @@ def test_every_key_has_a_meaning(heading: str) -> None:
     assert all(len(row) == 3 and row[2] for row in rows("configuration", heading))
 
 
-@pytest.mark.parametrize("program", ["contrail-manager", "contrail-agent", "contrail-cnid"])
+@pytest.mark.parametrize("program", ["contrail-manager", "contrail-agent", "contrail-cnid", "contrail-installer"])
 def test_every_option_is_documented_and_no_other(program: str) -> None:
     help_text = subprocess.run([BIN / program, "--help"], check=True, capture_output=True, text=True).stdout
     options = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", help_text, re.MULTILINE)) - {"--help"}

@@ -127,6 +127,8 @@ class DesiredNetworks:
 
     def reply(self, seen: ReceivedRequest) -> Reply | None:
         """Behaviour of the agent."""
+        if seen.path == "/datapath/report":
+            return Reply(200, {"report": self.reports[-1] if self.reports else None})
         if not seen.path.startswith("/datapath"):
             return None
         with self._changed:

@@ -80,6 +80,14 @@ FAULTS: dict[str, tuple[Change, list[str]]] = {
         of_agent_pod(ready("agent"), crashing("cnid")),
         ["node node-b: cnid: CrashLoopBackOff: back-off 5m0s restarting"],
     ),
+    "installer waits": (
+        of_agent_pod(ready("agent"), ready("cnid"), ContainerStatus("installer")),
+        ["node node-b: installer: NotReady"],
+    ),
+    "installer crashes": (
+        of_agent_pod(ready("agent"), ready("cnid"), crashing("installer")),
+        ["node node-b: installer: CrashLoopBackOff: back-off 5m0s restarting"],
+    ),
     "agent not ready": (
         of_report(not_ready=("datapath: VNI 7: no permission",)),
         ["node node-b: agent: not ready: datapath: VNI 7: no permission"],

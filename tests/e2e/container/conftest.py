@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from tests.e2e.host import Host, temporary_host
+from tests.e2e.plugin_installation import COMMANDS
 from tests.e2e.podman import Podman
-from tests.support.container_node import CNID, MANIFEST, ContainerNode, manifest_container, manifest_pod, running
+from tests.support.container_node import MANIFEST, ContainerNode, manifest_container, manifest_pod, running
 
 CONFIGURATION = MANIFEST.with_name("configuration.yaml")
 _NAME = "cnid"
@@ -24,22 +25,26 @@ class PodmanNode(ContainerNode):
         super().__init__(host, host.path("/run/contrail"))
         self.variables = {}  # the shim's default socket
         self.log = host.path("/run/cnid.log")
-        self._podman = Podman(host, Path("/"))
+        self.podman = Podman(host, Path("/"))
         self._write_configuration("/etc/contrail-node")
 
     def daemon_command(self) -> list[str]:
         """`podman run` with the security context, volumes and command of the manifest."""
-        container = manifest_container()
-        assert container["command"][0] == "contrail-cnid"
+        return self.command(_NAME, manifest_pod(), manifest_container())
+
+    def command(self, name: str, pod: Any, container: Any, *more: str) -> list[str]:
+        """`podman run` of a container of a pod, with its security context, volumes and command, and more options."""
+        program, *arguments = container["command"]
         return [
-            *("podman", "run", "--rm", f"--name={_NAME}", "--network=host", *self._limits(), *_security(container)),
-            *(f"--volume={volume}" for volume in _volumes(container)),
-            *("--rootfs", "/:O", CNID, *container["command"][1:]),
+            *("podman", "run", "--rm", f"--name={name}", "--network=host", *self._limits(), *_security(container)),
+            *(f"--volume={volume}" for volume in _volumes(pod, container)),
+            *more,
+            *("--rootfs", "/:O", str(COMMANDS / program), *arguments),
         ]
 
     def kill_container(self) -> None:
         """Kills the container and removes it."""
-        self._podman.remove(_NAME)
+        self.podman.remove(_NAME)
 
     def _limits(self) -> list[str]:
         limits = "--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"  # runc needs no right to raise them
@@ -60,11 +65,11 @@ def _security(container: Any) -> Iterator[str]:
     yield "--security-opt=no-new-privileges"
     yield from ("--read-only", "--read-only-tmpfs=false")
     yield f"--cap-drop={','.join(context['capabilities']['drop'])}"
-    yield f"--cap-add={','.join(context['capabilities']['add'])}"
+    yield from (f"--cap-add={name}" for name in context["capabilities"].get("add", ()))
 
 
-def _volumes(container: Any) -> Iterator[str]:
-    paths = {each["name"]: each["hostPath"]["path"] for each in manifest_pod()["volumes"] if "hostPath" in each}
+def _volumes(pod: Any, container: Any) -> Iterator[str]:
+    paths = {each["name"]: each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each}
     for mount in container["volumeMounts"]:
         path = paths.get(mount["name"], mount["mountPath"])  # the configuration is at the same path on this host
         yield f"{path}:{mount['mountPath']}{_PROPAGATION[mount.get('mountPropagation')]}"

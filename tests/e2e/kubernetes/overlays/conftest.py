@@ -35,9 +35,20 @@ def kubectl(api_server: ApiServer, checkout: Path) -> Kubectl:
 @pytest.fixture
 def cluster_folder(checkout: Path) -> str:
     """The kustomization of an operator, as the page on installation has it; its path in the checkout."""
-    files = re.findall(r"```yaml\n# (cluster/\S+)\n(.*?)```", section("install", "A cluster"), re.DOTALL)
-    assert "cluster/kustomization.yaml" in dict(files)
-    for name, text in files:
+    return _written("cluster", section("install", "A cluster"), checkout)
+
+
+@pytest.fixture
+def uninstall_folder(checkout: Path) -> str:
+    """The kustomization of an operator who removes everything, as the page on operations has it."""
+    return _written("uninstall", section("operations", "Remove"), checkout)
+
+
+def _written(folder: str, text: str, checkout: Path) -> str:
+    """Writes the files of a folder that a page has."""
+    files = re.findall(rf"```yaml\n# ({folder}/\S+)\n(.*?)```", text, re.DOTALL)
+    assert f"{folder}/kustomization.yaml" in dict(files)
+    for name, content in files:
         (checkout / name).parent.mkdir(exist_ok=True)
-        (checkout / name).write_text(text)
-    return "cluster"
+        (checkout / name).write_text(content)
+    return folder

@@ -78,12 +78,12 @@ def test_a_cluster_is_installed_and_moves_off(api_server: ApiServer, kubectl: Ku
     secret = api_server.ask("GET", "/api/v1/namespaces/contrail/secrets/contrail-api")
     assert secret["data"].keys() == {"ca.pem", "password"}
     assert mounted(pods_of(api_server, "deployments/contrail-manager")) == {"manager": True}
-    assert mounted(pods_of(api_server, "daemonsets/contrail-node")) == {"cnid": False}
+    assert mounted(pods_of(api_server, "daemonsets/contrail-node")) == {"cnid": False, "installer": False}
     assert manager_configuration(api_server)["store"]["kind"] == "vnc"
 
     add_second_daemonset(checkout)
     kubectl("apply", "-k", "linux")
-    assert mounted(pods_of(api_server, f"daemonsets/{SECOND}")) == {"agent": True, "cnid": False}
+    assert mounted(pods_of(api_server, f"daemonsets/{SECOND}")) == {"agent": True, "cnid": False, "installer": False}
     assert configuration_of(api_server, SECOND, "agent.yaml")["store"]["kind"] == "vnc"
     volumes = {each["name"]: each for each in pods_of(api_server, f"daemonsets/{SECOND}")["volumes"]}
     assert volumes["configuration"]["configMap"]["name"] == SECOND

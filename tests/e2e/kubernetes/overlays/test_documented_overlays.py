@@ -20,6 +20,10 @@ def test_the_kustomization_of_an_operator_changes_what_it_says(checkout: Path, c
     assert images(list(own.values())) == {IMAGE}
 
 
+def test_nodes_are_uninstalled_with_the_image_of_the_installation(checkout: Path, uninstall_folder: str) -> None:
+    assert images(built(checkout / uninstall_folder)) == {IMAGE}
+
+
 def test_the_manager_takes_its_configuration(checkout: Path, cluster_folder: str, tmp_path: Path) -> None:
     objects = {key(item): item for item in built(checkout / cluster_folder)}
     file = tmp_path / "manager.yaml"

@@ -24,6 +24,11 @@ def test_every_overlay_has_the_image_by_its_digest(tmp_path: Path, overlay: str)
     assert len(pinned) == len(built(OVERLAYS / overlay))
 
 
+def test_the_uninstallation_has_the_image_by_its_digest(tmp_path: Path) -> None:
+    assert write(IMAGE, tmp_path / "release").returncode == 0
+    assert images(built(tmp_path / "release" / "uninstall")) == {IMAGE}
+
+
 def test_the_chart_has_the_image_by_its_digest(tmp_path: Path) -> None:
     assert write(IMAGE, tmp_path / "release").returncode == 0
     assert images(templated(tmp_path / "release" / "helm" / "contrail-multinet")) == {IMAGE}

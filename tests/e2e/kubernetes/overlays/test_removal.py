@@ -69,7 +69,7 @@ def all_data(kubectl: Kubectl) -> set[str]:
 
 
 def test_all_but_the_data_are_removed_first_and_then_the_data(
-    kubectl: Kubectl, data: set[str], cluster_folder: str
+    kubectl: Kubectl, data: set[str], cluster_folder: str, uninstall_folder: str
 ) -> None:
     assert {each.partition("/")[0] for each in data} == {
         "VirtualNetwork",
@@ -80,6 +80,8 @@ def test_all_but_the_data_are_removed_first_and_then_the_data(
     before = everything_else(kubectl)
     kubectl("apply", "-k", cluster_folder)
     assert everything_else(kubectl) > before
+    kubectl("apply", "-k", uninstall_folder)
+    assert "DaemonSet/contrail-uninstall" in everything_else(kubectl)
 
     kubectl.shell(documented("kubectl delete -k"))
     wait_until(lambda: everything_else(kubectl) <= before, what="everything else is removed")

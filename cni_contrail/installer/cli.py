@@ -1,0 +1,84 @@
+"""Command line of `contrail-installer`."""
+
+import argparse
+import importlib.metadata
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from cni_contrail.errors import PluginError
+from cni_contrail.installer.errors import InstallError
+from cni_contrail.installer.report import INSTALL, UNINSTALL, read_report
+
+_STOP = (signal.SIGTERM, signal.SIGINT)
+_ASKED = {"is-installed": INSTALL, "is-uninstalled": UNINSTALL}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs an action; returns 0 if it was stopped by a signal, or the answer is yes, else 1."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.action in _ASKED:
+            return _answer(options.run_dir, _ASKED[options.action])
+        _run(options)
+    except (InstallError, PluginError, OSError) as error:
+        print(f"contrail-installer: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # first: the first process of a container ignores others
+    # Not for the questions, which probes ask every 10 s.
+    from cni_contrail.installer.keeper import Keeper
+    from cni_contrail.installer.paths import Paths
+    from cni_contrail.installer.uninstaller import Uninstaller
+    from cni_contrail.log import Log
+
+    log = Log(json_lines=options.log_format == "json")
+    paths = Paths(
+        options.host.rstrip("/"),
+        options.configuration,
+        options.plugins,
+        options.run_dir,
+        options.state_dir or os.path.join(options.run_dir, "cni"),
+    )
+    work = Keeper(paths, log) if options.action == INSTALL else Uninstaller(paths, log)
+    work.run(lambda seconds: signal.sigtimedwait(_STOP, seconds) is not None)
+
+
+def _answer(run_dir: str, action: str) -> int:
+    report = read_report(run_dir)
+    if report is None or report.action != action:
+        print(f"contrail-installer {action}: has not begun", file=sys.stderr)
+        return 1
+    for text in report.texts:
+        print(text, file=sys.stderr)
+    return 0 if report.done else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="contrail-installer",
+        description="Installs the CNI plugin on a node and keeps it there, or removes it.",
+    )
+    parser.add_argument(
+        "action",
+        choices=(INSTALL, UNINSTALL, *_ASKED),
+        help="install, and put back what is removed or edited; or wait for the last pod and uninstall: both until"
+        " SIGTERM. The others ask the process with which action they share --run-dir whether it is done",
+    )
+    parser.add_argument("--host", metavar="DIR", default="/host", help="where directories of the node are mounted")
+    parser.add_argument(
+        "--configuration", metavar="DIR", default="/etc/contrail-node", help="cni.json and 10-contrail.conflist"
+    )
+    parser.add_argument(
+        "--plugins", metavar="DIR", default="/opt/contrail/cni", help="the plugins contrail-k8s-cni and loopback"
+    )
+    parser.add_argument("--run-dir", metavar="DIR", default="/run/contrail", help="lock and report of the installer")
+    parser.add_argument("--state-dir", metavar="DIR", help="state-dir of the daemon; default: cni in --run-dir")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="default: text")
+    version = importlib.metadata.version("contrail-multinet")
+    parser.add_argument("--version", action="version", version=f"contrail-multinet {version}")
+    return parser

@@ -1,0 +1,76 @@
+"""Keeper: installs, then looks every 2 s whether all is still there, and whether something else takes its place.
+
+It looks instead of waiting for notifications: looking takes a few milliseconds, and cannot miss a change.
+"""
+
+from collections.abc import Callable
+
+from cni_contrail.installer.conflict import find_conflict
+from cni_contrail.installer.errors import DirectoryGoneError, InstallError
+from cni_contrail.installer.installation import CONFIGURATIONS, PLUGINS, Installation
+from cni_contrail.installer.lock import installer_lock
+from cni_contrail.installer.paths import Paths
+from cni_contrail.installer.readiness import unready_reason
+from cni_contrail.installer.report import INSTALL, Report, Reporter
+from cni_contrail.installer.source import CONFLIST, Source, read_daemon_settings, read_source
+from cni_contrail.log import Log
+from cni_contrail.runtime.configuration import NetworkList
+
+_PAUSE = 2.0  # seconds
+
+
+class Keeper:
+    """Keeps the installation of one node."""
+
+    def __init__(self, paths: Paths, log: Log) -> None:
+        self._paths = paths
+        self._log = log
+        self._reporter = Reporter(paths.run_dir, log)
+        self._installation = Installation(paths.root, log)
+        self._is_locked_out = False
+        self._source: Source | None = None  # the last valid one
+
+    def run(self, is_stopped_within: Callable[[float], bool]) -> None:
+        """Runs until `is_stopped_within`, which waits for so many seconds, returns True.
+
+        Raises DirectoryGoneError, after which only a restart of the container helps, PluginError and OSError.
+        """
+        while True:
+            self.look()
+            if is_stopped_within(_PAUSE):
+                return
+
+    def look(self) -> None:
+        """Installs what is missing, unless another process installs or uninstalls. Raises as `run`."""
+        with installer_lock(self._paths.run_dir) as is_held:
+            if is_held:
+                self._reporter.report(self._report())
+            elif not self._is_locked_out:
+                self._log.warning("another process installs or uninstalls on this node: doing nothing until it ends")
+            self._is_locked_out = not is_held
+
+    def _report(self) -> Report:
+        errors: list[str] = []
+        waiting = ""
+        try:
+            self._source = read_source(self._paths.configuration, self._paths.plugins)
+        except InstallError as error:  # the files that were valid before are kept on the node
+            errors.append(str(error))
+        try:
+            if self._source:
+                waiting = self._installation.install(self._source, self._unready_reason)
+        except DirectoryGoneError:
+            raise
+        except InstallError as error:
+            errors.append(str(error))
+        return Report(INSTALL, not waiting and not errors, waiting, tuple(errors), self._conflicts())
+
+    def _unready_reason(self, network: NetworkList) -> str:
+        settings = read_daemon_settings(self._paths.configuration)
+        return unready_reason(self._paths.root + PLUGINS, network, settings)
+
+    def _conflicts(self) -> tuple[str, ...]:
+        if self._source and self._source.network is None:  # another plugin provides the default network
+            return ()
+        conflict = find_conflict(self._paths.root, CONFIGURATIONS, CONFLIST)
+        return (conflict,) if conflict else ()

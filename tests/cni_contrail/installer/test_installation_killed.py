@@ -1,0 +1,131 @@
+"""An installer that is killed at any step leaves each file old or new, and the list only beside what it needs."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cni_contrail.installer.source import read_source
+from tests.cni_contrail.installer.conftest import (
+    ALL,
+    CONFLIST,
+    LOOPBACK,
+    OUR_LOOPBACK,
+    PLUGIN,
+    SETTINGS,
+    InstallerNode,
+    network_list,
+)
+
+STEPS = ("open", "write", "fchmod", "fsync", "rename", "symlink", "unlink")
+NEEDED = (PLUGIN, LOOPBACK, OUR_LOOPBACK, SETTINGS)
+
+
+class KilledError(BaseException):
+    """No handler of the installer catches it, as none runs after a kill."""
+
+
+class Killer:
+    """Kills at the `number`th step."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._left = 0
+        for name in STEPS:
+            monkeypatch.setattr(os, name, self._counted(getattr(os, name)))
+
+    def run(self, work: Callable[[], object], number: int) -> bool:
+        """Runs the work; returns whether it was killed."""
+        self._left = number
+        try:
+            work()
+        except KilledError:
+            return True
+        finally:
+            self._left = 0
+        return False
+
+    def _counted(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            self._left -= 1
+            if self._left == 0:
+                raise KilledError
+            return step(*arguments, **options)
+
+        return counted
+
+
+@pytest.fixture
+def killer(monkeypatch: pytest.MonkeyPatch) -> Killer:
+    return Killer(monkeypatch)
+
+
+def whole(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+def release(node: InstallerNode, text: str) -> dict[str, str]:
+    """Configures a release; returns what its files contain."""
+    contents = {
+        "contrail-k8s-cni": f"plugin {text}",
+        "loopback": f"loopback {text}",
+        "cni.json": json.dumps({"cluster-name": text}),
+        "10-contrail.conflist": network_list(name=text),
+    }
+    for name, content in contents.items():
+        node.configure(name, content)
+    by_name = dict(zip((PLUGIN, LOOPBACK, SETTINGS, CONFLIST), contents.values(), strict=True))
+    return by_name | {OUR_LOOPBACK: by_name[LOOPBACK]}
+
+
+def install(node: InstallerNode) -> None:
+    source = read_source(node.paths.configuration, node.paths.plugins)
+    assert node.installation().install(source, lambda _: "") == ""
+
+
+def kills(killer: Killer, work: Callable[[], object]) -> Iterator[int]:
+    """Kills the work at each step in turn, until it gets through."""
+    number = 1
+    while killer.run(work, number):
+        yield number
+        number += 1
+    assert number > len(STEPS)
+
+
+def test_a_first_installation(installer_node: InstallerNode, killer: Killer) -> None:
+    new = release(installer_node, "new")
+    for _ in kills(killer, lambda: install(installer_node)):
+        found = {name: whole(installer_node.path(name)) for name in ALL}
+        assert all(found[name] in (None, new[name]) for name in ALL)
+        assert found[CONFLIST] is None or all(found[name] for name in NEEDED)
+        for name in installer_node.files():
+            installer_node.path(name).unlink()
+    install(installer_node)
+    assert {name: whole(installer_node.path(name)) for name in installer_node.files()} == new
+
+
+def test_an_upgrade(installer_node: InstallerNode, killer: Killer) -> None:
+    old = release(installer_node, "old")
+    install(installer_node)
+    new = release(installer_node, "new")
+    for _ in kills(killer, lambda: install(installer_node)):
+        found = {name: whole(installer_node.path(name)) for name in ALL}
+        assert all(found[name] in (old[name], new[name]) for name in ALL)
+        assert found[CONFLIST] == old[CONFLIST] or all(found[name] == new[name] for name in NEEDED)
+        install(installer_node)  # the next process goes on, and leaves nothing of the killed one
+        assert {name: whole(installer_node.path(name)) for name in installer_node.files()} == new
+        release(installer_node, "old")
+        install(installer_node)
+        release(installer_node, "new")
+
+
+def test_an_uninstallation(installer_node: InstallerNode, killer: Killer) -> None:
+    new = release(installer_node, "new")
+    install(installer_node)
+    for _ in kills(killer, lambda: installer_node.installation().remove()):
+        found = {name: whole(installer_node.path(name)) for name in ALL}
+        assert found[CONFLIST] is None or found == new
+        install(installer_node)
+    assert installer_node.files() == []

@@ -1,0 +1,124 @@
+"""Installer and uninstaller in containers with the rights of their manifests, beside the daemon, on one host."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.container.conftest import PodmanNode
+from tests.e2e.plugin_installation import COMMANDS
+from tests.e2e.polling import wait_until
+from tests.support.container_node import MANIFEST, manifest_pod
+from tests.support.shim import ROOT, build_shim
+
+VNI = 7
+UNINSTALL = MANIFEST.parents[1] / "uninstall" / "uninstall.yaml"
+FILES = {
+    "/opt/cni/bin/contrail-k8s-cni",
+    "/opt/cni/bin/contrail-loopback",
+    "/opt/cni/bin/loopback",
+    "/etc/contrail/cni.json",
+    "/etc/cni/net.d/10-contrail.conflist",
+}
+CONFLIST = "/etc/cni/net.d/10-contrail.conflist"
+_IMAGE = "--volume=/opt/contrail/cni:/opt/contrail/cni:ro"  # the root file system has no mounts of the host
+UP = ("ip", "-json", "link", "show", "dev", "lo", "up")
+
+
+class InstalledNode:
+    """A host with the files of the image, on which installers run."""
+
+    def __init__(self, node: PodmanNode) -> None:
+        self.node = node
+        loopback = subprocess.run([ROOT / "scripts/loopback"], check=True, capture_output=True, text=True).stdout
+        node.host.run("mkdir", "--parents", "/opt/contrail/cni")
+        node.host.run("install", build_shim(), f"{loopback.strip()}/loopback", "/opt/contrail/cni/")
+        self.log = node.host.path("/run/installers.log")
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+
+    def start(self, name: str, pod: Any) -> None:
+        """Starts a container of a pod."""
+        (container,) = (each for each in pod["containers"] if each["name"] == name)
+        with self.log.open("a") as log:
+            self._processes[name] = self.node.host.start(*self.node.command(name, pod, container, _IMAGE), stderr=log)
+
+    def stop(self) -> None:
+        """Removes all containers."""
+        for name, process in self._processes.items():
+            self.node.podman.remove(name)
+            process.wait(20)
+
+    def says(self, name: str, pod: Any) -> tuple[int, str]:
+        """Exit status and output of a container's readiness probe."""
+        (container,) = (each for each in pod["containers"] if each["name"] == name)
+        program, *arguments = container["readinessProbe"]["exec"]["command"]
+        ended = self.node.host.call(str(COMMANDS / program), *arguments)  # the host's directory is at the same path
+        return ended.returncode, ended.stderr
+
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Waits until it holds."""
+        wait_until(holds, what=what, otherwise=self.log.read_text)
+
+    def files(self) -> set[str]:
+        """The files that are installed."""
+        return {path for path in FILES if self.node.host.path(path).exists()}
+
+
+@pytest.fixture
+def installed(node: PodmanNode) -> Iterator[InstalledNode]:
+    installed = InstalledNode(node)
+    yield installed
+    installed.stop()
+
+
+def test_a_node_is_installed_when_it_is_ready_and_uninstalled_after_its_last_pod(installed: InstalledNode) -> None:
+    node, pod = installed.node, manifest_pod()
+    node.kill_daemon()
+    installed.start("installer", pod)
+    waiting = "waiting: contrail-cnid: no answer to STATUS within 5 s\n"
+    installed.until(lambda: installed.says("installer", pod) == (1, waiting), "it waits for the daemon")
+    assert installed.files() == FILES - {CONFLIST}
+
+    node.start_daemon()
+    installed.until(lambda: installed.says("installer", pod) == (0, ""), "it is done")
+    assert installed.files() == FILES
+    node.host.path(CONFLIST).unlink()
+    installed.until(lambda: installed.files() == FILES, "the list is back")
+
+    node.desired.set(VNI)
+    assert node.desired.await_report()["problems"] == {}
+    attached = node.add(VNI)
+    (uninstaller,) = (
+        each["spec"]["template"]["spec"]
+        for each in yaml.safe_load_all(UNINSTALL.read_text())
+        if each["kind"] == "DaemonSet"
+    )
+    installed.start("uninstaller", uninstaller)
+    waiting = f"waiting: pods with interfaces: {attached.sandbox.vm_name}\n"
+    installed.until(lambda: installed.says("uninstaller", uninstaller) == (1, waiting), "it waits for the pod")
+    assert installed.files() == FILES
+    node.call("DEL", attached).succeeded()
+    installed.until(lambda: installed.says("uninstaller", uninstaller) == (0, ""), "all is removed")
+    assert installed.files() == set()
+
+
+def test_the_installed_loopback_takes_the_loopback_of_a_pod_up(installed: InstalledNode) -> None:
+    host = installed.node.host
+    installed.start("installer", manifest_pod())
+    installed.until(lambda: installed.files() == FILES, "all is installed")
+    host.run("ip", "netns", "add", "pod")
+    call = {
+        "CNI_COMMAND": "ADD",
+        "CNI_CONTAINERID": "container",
+        "CNI_NETNS": "/run/netns/pod",
+        "CNI_IFNAME": "lo",
+        "CNI_PATH": "/opt/cni/bin",
+    }
+    configuration = '{"cniVersion": "0.4.0", "name": "cni-loopback", "type": "loopback"}'  # as of containerd 1.7
+    assert host.run("ip", "netns", "exec", "pod", *UP).strip() in ("", "[]", "[{}]")
+    host.run("sh", "-c", f"echo '{configuration}' | /opt/cni/bin/loopback", **call)
+    (link,) = json.loads(host.run("ip", "netns", "exec", "pod", *UP))
+    assert link["ifname"] == "lo"
