@@ -3,6 +3,7 @@
 import json
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -187,3 +188,48 @@ def test_no_agent_is_needed(plugin: Plugin, pod: PodSandbox, sandbox: Netns) -> 
     assert plugin.node.links() == []
     [kept] = plugin.files()
     assert kept.startswith("state/.pending/")
+
+
+class TestNestedMode:
+    """The upstream plugin records the parent interface as the host end of each interface, and posts nothing."""
+
+    NESTED: ClassVar[dict[str, object]] = {"vif-type": "macvlan", "parent-interface": "uplink"}
+
+    @pytest.fixture
+    def uplink(self, plugin: Plugin) -> list[str]:
+        """The node's links, the parent interface among them."""
+        plugin.node.ip("link", "add", "uplink", "type", "veth", "peer", "name", "port")
+        return plugin.node.links()
+
+    def attach(self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, ifname: str, parent: str = "uplink") -> Path:
+        file = attach_as_upstream(plugin, pod, sandbox, ifname)
+        port = json.loads(file.read_text())
+        plugin.node.ip("link", "delete", port["host-ifname"])
+        file.write_text(json.dumps(port | {"host-ifname": parent}))
+        return file
+
+    def test_files_are_removed_and_the_parent_interface_stays(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, uplink: list[str]
+    ) -> None:
+        for ifname in ("eth0", "eth1"):
+            self.attach(plugin, pod, sandbox, ifname)
+        plugin.delete(pod, settings=self.NESTED).succeeded()
+        assert (plugin.node.links(), plugin.files()) == (uplink, [])
+        assert not (plugin.config_dir / pod.vm_name).exists()
+        assert vrouter_agent.received("DELETE") == []
+
+    def test_files_of_another_parent_are_kept(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, uplink: list[str]
+    ) -> None:
+        file = self.attach(plugin, pod, sandbox, "eth0", parent="port")
+        plugin.delete(pod, settings=self.NESTED).succeeded()
+        assert file.exists()
+        assert plugin.node.links() == uplink
+
+    def test_a_parent_interface_is_no_host_end_without_nested_mode(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, uplink: list[str]
+    ) -> None:
+        file = self.attach(plugin, pod, sandbox, "eth0")
+        plugin.delete(pod).succeeded()
+        assert file.exists()
+        assert plugin.node.links() == uplink

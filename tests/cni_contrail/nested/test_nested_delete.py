@@ -137,3 +137,28 @@ def test_a_guard_of_a_killed_call_is_no_obstacle(
         plugin.gc([]).succeeded()
     plugin.delete(pod).succeeded()
     assert left(plugin) == NOTHING
+
+
+def test_pods_that_contrails_plugin_attached_keep_their_vlan_link_until_their_sandbox_is_gone(
+    plugin: Plugin, pod: PodSandbox, sandbox: Netns, node: Netns
+) -> None:
+    vlan = f"vlaneth0-{pod.uid}"[:15]
+    node.ip("link", "add", "link", "eth0", "name", vlan, "type", "vlan", "id", "100")
+    node.ip("link", "set", vlan, "alias", "contrail-k8s-cni-vlan-100", "up")
+    node.ip("link", "add", "link", vlan, "name", "maceth0", "netns", sandbox.name, "type", "macvlan", "mode", "vepa")
+    sandbox.ip("link", "set", "maceth0", "name", "eth0", "up")
+    port = {"vm-id": pod.container, "vm-uuid": pod.uid, "vm-ifname": "eth0", "host-ifname": "eth0", "vmi-uuid": "u"}
+    file = plugin.config_dir / pod.vm_name / "u"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(port))
+    plugin.gc([pod]).succeeded()
+    assert (vlan_links(node), plugin.files()) == ([vlan], [str(file.relative_to(plugin.folder))])
+    plugin.delete(pod).succeeded()
+    assert (vlan_links(node), plugin.files()) == ([vlan], [])
+    sandbox.delete()
+
+    def is_collected() -> bool:
+        plugin.gc([]).succeeded()
+        return left(plugin) == NOTHING
+
+    until(is_collected)
