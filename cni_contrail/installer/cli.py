@@ -13,14 +13,17 @@ from cni_contrail.installer.report import INSTALL, UNINSTALL, read_report
 
 _STOP = (signal.SIGTERM, signal.SIGINT)
 _ASKED = {"is-installed": INSTALL, "is-uninstalled": UNINSTALL}
+_UPSTREAM_SETTINGS = "upstream-settings"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs an action; returns 0 if it was stopped by a signal, or the answer is yes, else 1."""
+    """Runs an action; returns 0 if it was stopped by a signal, or the answer is yes or printed, else 1."""
     options = _parser().parse_args(arguments)
     try:
         if options.action in _ASKED:
             return _answer(options.run_dir, _ASKED[options.action])
+        if options.action == _UPSTREAM_SETTINGS:
+            return _print_upstream_settings(options.host.rstrip("/"))
         _run(options)
     except (InstallError, PluginError, OSError) as error:
         print(f"contrail-installer: {error}", file=sys.stderr)
@@ -44,8 +47,20 @@ def _run(options: argparse.Namespace) -> None:
         options.run_dir,
         options.state_dir or os.path.join(options.run_dir, "cni"),
     )
-    work = Keeper(paths, log) if options.action == INSTALL else Uninstaller(paths, log)
+    installs = options.action == INSTALL
+    work = Keeper(paths, log, take_over=options.take_over) if installs else Uninstaller(paths, log)
     work.run(lambda seconds: signal.sigtimedwait(_STOP, seconds) is not None)
+
+
+def _print_upstream_settings(root: str) -> int:
+    from cni_contrail.installer.installation import CONFIGURATIONS
+    from cni_contrail.installer.upstream import daemon_settings, find_upstream
+
+    upstream = find_upstream(root, CONFIGURATIONS)
+    if upstream is None:
+        raise InstallError(f"{CONFIGURATIONS}: no configuration of Contrail's own plugin")
+    print(daemon_settings(upstream))
+    return 0
 
 
 def _answer(run_dir: str, action: str) -> int:
@@ -65,9 +80,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "action",
-        choices=(INSTALL, UNINSTALL, *_ASKED),
+        choices=(INSTALL, UNINSTALL, *_ASKED, _UPSTREAM_SETTINGS),
         help="install, and put back what is removed or edited; or wait for the last pod and uninstall: both until"
-        " SIGTERM. The others ask the process with which action they share --run-dir whether it is done",
+        " SIGTERM. Two others ask the process with which action they share --run-dir whether it is done. The last one"
+        " prints the settings of Contrail's own plugin as keys of the daemon",
+    )
+    parser.add_argument(
+        "--take-over", action="store_true", help="also install where Contrail's own plugin is, with equal settings"
     )
     parser.add_argument("--host", metavar="DIR", default="/host", help="where directories of the node are mounted")
     parser.add_argument(

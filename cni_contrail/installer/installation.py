@@ -5,7 +5,9 @@ from typing import Protocol
 
 from cni_contrail.installer.installed_file import InstalledFile
 from cni_contrail.installer.loopback import Loopback
+from cni_contrail.installer.replaced_plugin import ReplacedPlugin
 from cni_contrail.installer.source import CONFLIST, PLUGIN, SETTINGS, Source
+from cni_contrail.installer.upstream import UpstreamConfiguration
 from cni_contrail.log import Log
 from cni_contrail.runtime.configuration import NetworkList
 
@@ -33,15 +35,26 @@ class Installation:
         self._loopback = Loopback(root, PLUGINS)
         self._settings = InstalledFile(root, f"{_SETTINGS}/{SETTINGS}", 0o600)
         self._conflist = InstalledFile(root, f"{CONFIGURATIONS}/{CONFLIST}", 0o600)
+        self._replaced = ReplacedPlugin(root, f"{PLUGINS}/{PLUGIN}", CONFIGURATIONS)
         self._all: tuple[_Installed, ...] = (self._conflist, self._settings, self._loopback, self._plugin)
         self._log = log
         self._put: dict[str, bytes] = {}  # by path, what this process has put there
 
-    def install(self, source: Source, unready_reason: Callable[[NetworkList], str]) -> str:
+    def install(
+        self,
+        source: Source,
+        unready_reason: Callable[[NetworkList], str],
+        upstream: UpstreamConfiguration | None = None,
+    ) -> str:
         """Puts all files, the network configuration list last and only if the node is ready.
 
+        The `upstream` plugin, if any, serves the node until then: it is replaced last, and nothing is put before.
         Returns what the list waits for, empty if all is there. Raises InstallError at the first file that fails.
         """
+        if upstream and source.network:
+            if reason := unready_reason(source.network):
+                return reason
+            self._replaced.keep_executable()
         if not self._put:
             for each in self._all:
                 each.remove_part()  # of a process that was killed
@@ -59,12 +72,23 @@ class Installation:
             if reason:
                 return reason
         self._keep(self._conflist, content)
+        if upstream:
+            self._replaced.set_aside(upstream.path)
+            without = [f"no counterpart: {note}" for note in upstream.notes]
+            self._log.info("; ".join([f"took over {upstream.path}", *without]))
         return ""
 
     def remove(self) -> None:
-        """Removes all that is installed, the list first, so that no pod comes without a plugin. Raises InstallError."""
+        """Removes all that is installed, the list first, so that no pod comes without a plugin. Raises InstallError.
+
+        What was replaced is put back: its configuration before the list goes, since our plugin knows both.
+        """
+        for path in self._replaced.restore_configurations():
+            self._log.info(f"put back {path}")
         for each in self._all:
-            if each.remove():
+            if each is self._plugin and self._replaced.restore_executable():
+                self._log.info(f"{each.path} is that of Contrail's own plugin")
+            elif each.remove():
                 self._log.info(f"removed {each.path}")
 
     def _keep(self, file: _Installed, content: bytes) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from cni_contrail.installer.conflict import find_conflict
 from cni_contrail.installer.errors import DirectoryGoneError, InstallError
-from cni_contrail.installer.installation import CONFIGURATIONS, PLUGINS, Installation
+from cni_contrail.installer.installation import CONFIGURATIONS, Installation
 from cni_contrail.installer.lock import installer_lock
 from cni_contrail.installer.paths import Paths
 from cni_contrail.installer.readiness import unready_reason
 from cni_contrail.installer.report import INSTALL, Report, Reporter
 from cni_contrail.installer.source import CONFLIST, Source, read_daemon_settings, read_source
+from cni_contrail.installer.upstream import UpstreamConfiguration, check_take_over, find_upstream
 from cni_contrail.log import Log
 from cni_contrail.runtime.configuration import NetworkList
 
@@ -20,10 +21,11 @@ _PAUSE = 2.0  # seconds
 
 
 class Keeper:
-    """Keeps the installation of one node."""
+    """Keeps the installation of one node. `take_over`: also where the upstream plugin is installed, in its place."""
 
-    def __init__(self, paths: Paths, log: Log) -> None:
+    def __init__(self, paths: Paths, log: Log, *, take_over: bool = False) -> None:
         self._paths = paths
+        self._take_over = take_over
         self._log = log
         self._reporter = Reporter(paths.run_dir, log)
         self._installation = Installation(paths.root, log)
@@ -58,16 +60,28 @@ class Keeper:
             errors.append(str(error))
         try:
             if self._source:
-                waiting = self._installation.install(self._source, self._unready_reason)
+                upstream = self._upstream(self._source)
+                waiting = self._installation.install(self._source, self._unready_reason, upstream)
         except DirectoryGoneError:
             raise
         except InstallError as error:
             errors.append(str(error))
         return Report(INSTALL, not waiting and not errors, waiting, tuple(errors), self._conflicts())
 
+    def _upstream(self, source: Source) -> UpstreamConfiguration | None:
+        """Returns the configuration of the upstream plugin if it is to be taken over. Raises InstallError if not."""
+        upstream = find_upstream(self._paths.root, CONFIGURATIONS)
+        if upstream:
+            if not self._take_over:
+                raise InstallError(
+                    f"{upstream.path}: Contrail's own plugin is installed: use --take-over to replace it"
+                )
+            check_take_over(upstream, source.network, read_daemon_settings(self._paths.configuration))
+        return upstream
+
     def _unready_reason(self, network: NetworkList) -> str:
-        settings = read_daemon_settings(self._paths.configuration)
-        return unready_reason(self._paths.root + PLUGINS, network, settings)
+        # By the shim of the image: in a take-over, another plugin is still installed.
+        return unready_reason(self._paths.plugins, network, read_daemon_settings(self._paths.configuration))
 
     def _conflicts(self) -> tuple[str, ...]:
         if self._source and self._source.network is None:  # another plugin provides the default network

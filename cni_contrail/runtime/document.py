@@ -23,7 +23,7 @@ class Document:
         """Parses a JSON text that must hold an object."""
         try:
             content = json.loads(source)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise NetworkConfigurationError(f"{origin}: is not JSON: {error}") from error
         if not isinstance(content, dict):
             raise NetworkConfigurationError(f"{origin}: must hold a JSON object")

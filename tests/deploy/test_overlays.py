@@ -27,7 +27,8 @@ def test_every_manifest_of_a_folder_is_in_its_kustomization(folder: Path) -> Non
     patches = {patch["path"] for patch in kustomization.get("patches", [])}
     named = {name for name in kustomization.get("resources", []) if not name.startswith("..")} | patches
     files = {file.name for file in folder.glob("*.y*ml")} - {"kustomization.yaml"}
-    assert files - named == ({"agent.yaml", "agent-patch.yaml"} if folder.name == "vrouter" else set())
+    optional = {"agent.yaml", "agent-patch.yaml", "take-over-patch.yaml"}
+    assert files - named == (optional if folder.name == "vrouter" else set())
 
 
 def test_the_page_on_installation_lists_all_overlays_and_all_files_of_the_base() -> None:

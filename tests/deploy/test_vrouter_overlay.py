@@ -12,8 +12,12 @@ import yaml
 
 from agent_api.configuration import load_agent_configuration
 from cni_contrail.daemon.configuration import load_daemon_configuration
+from cni_contrail.installer.upstream import check_take_over, find_upstream
+from cni_contrail.runtime.configuration import parse_list
+from cni_contrail.settings import settings_of
 from contrail_config.vnc.settings import VncSettings
 from manager.configuration import ManagerConfiguration, load_manager_configuration
+from tests.cni_contrail.installer.upstream_node import upstream_text
 from tests.support.applied_manifests import MANIFESTS, documents
 
 OVERLAY = MANIFESTS.parent / "overlays" / "vrouter"
@@ -65,6 +69,24 @@ def test_daemon_and_plugin_ask_the_vrouter_agent(tmp_path: Path) -> None:
     for settings in (daemon.settings, plugin):
         assert settings["agent-socket"] == ""
         assert (settings["vrouter-ip"], settings["vrouter-port"]) == ("127.0.0.1", 9091)
+
+
+def test_the_patch_of_a_take_over_adds_its_option_to_the_installer() -> None:
+    (patched,) = patch("take-over-patch.yaml")["spec"]["template"]["spec"]["containers"]
+    containers = BASE["DaemonSet", "contrail-node"]["spec"]["template"]["spec"]["containers"]
+    (installer,) = (each for each in containers if each["name"] == patched["name"])
+    assert patched["command"] == [*installer["command"], "--take-over"]
+
+
+def test_the_overlay_takes_over_what_contrails_installer_writes(tmp_path: Path) -> None:
+    """But for the interface of nested mode and addresses of an agent elsewhere, nothing needs to be configured."""
+    (tmp_path / "10-contrail.conf").write_text(upstream_text())
+    upstream = find_upstream(str(tmp_path), "")
+    assert upstream
+    data = patch("node-configuration.yaml")["data"]
+    settings = load_daemon_configuration(written(tmp_path, "cnid.yaml", data["cnid.yaml"])).settings
+    network = BASE["ConfigMap", "contrail-node"]["data"]["10-contrail.conflist"]
+    check_take_over(upstream, parse_list(network.encode(), origin=""), settings_of(settings))
 
 
 def test_the_daemon_differs_from_that_of_the_base_in_its_agent_only() -> None:

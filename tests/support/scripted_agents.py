@@ -112,7 +112,7 @@ class ScriptedAgent:
         self._before: list[Callable[[ReceivedRequest], Reply | None]] = []
         self._changed = threading.Condition()
         self._closing = threading.Event()
-        self._server: _Server | None = None
+        self._servers: list[_Server] = []
 
     def __enter__(self) -> Self:
         self.start()
@@ -124,19 +124,23 @@ class ScriptedAgent:
     def start(self) -> None:
         """Listens on the socket. Ports of an earlier run are kept."""
         self._closing.clear()
-        self._server = _Server(self.socket_path, self.handler, self.answer)
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self._listen(self.socket_path)
+
+    def listen_on_tcp(self) -> tuple[str, int]:
+        """Listens on a port of this host as well; returns its address."""
+        return self._listen(("127.0.0.1", 0)).socket.getsockname()  # type: ignore[no-any-return]
 
     def stop(self) -> None:
-        """Closes the socket and all connections, like an agent that exits. Idempotent."""
-        if self._server is None:
+        """Closes its sockets and all connections, like an agent that exits. Idempotent."""
+        if not self._servers:
             return
         self._closing.set()
         with self._changed:
             self._changed.notify_all()
-        self._server.shutdown()
-        self._server.server_close()
-        self._server = None
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+        self._servers.clear()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.socket_path)
 
@@ -197,6 +201,12 @@ class ScriptedAgent:
     def default_reply(self, seen: ReceivedRequest) -> Reply:
         """The response without installed behaviours."""
         raise NotImplementedError
+
+    def _listen(self, address: str | tuple[str, int]) -> "_Server":
+        server = _Server(address, self.handler, self.answer)
+        self._servers.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return server
 
     def owners(self) -> dict[str, str]:
         """Container of each plugged port, by interface uuid."""
@@ -347,13 +357,14 @@ def _address_keys(vmi: Vmi, *, v6_prefix_length: bool) -> dict[str, Any]:
     return keys
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 256
 
-    def __init__(self, path: str, handler: type["_Handler"], answer: Callable[[ReceivedRequest], Reply]) -> None:
-        super().__init__(path, handler)
+    def __init__(self, address: Any, handler: type["_Handler"], answer: Callable[[ReceivedRequest], Reply]) -> None:
+        self.address_family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        super().__init__(address, handler)
         self.answer = answer
         self._connections: set[socket.socket] = set()
 

@@ -81,7 +81,8 @@ class UpstreamPlugin:
         if any(state["vm-id"] != sandbox.container for state in states):
             return
         for state in states:
-            self.node.ip("link", "delete", _host_name(state["vm-ifname"], state["vm-uuid"]))
+            # A link that does not exist is no error.
+            self.node.run("ip", "link", "delete", _host_name(state["vm-ifname"], state["vm-uuid"]))
         for file in folder.iterdir():
             file.unlink()
         folder.rmdir()

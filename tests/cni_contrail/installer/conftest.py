@@ -22,6 +22,7 @@ CONFLIST = "etc/cni/net.d/10-contrail.conflist"
 ALL = sorted([PLUGIN, LOOPBACK, OUR_LOOPBACK, SETTINGS, CONFLIST])
 
 _SCRIPT = """#!/bin/sh
+# Contains CONTRAIL_CNI_SOCKET, as the shim.
 test -e {ready} && exit 0
 echo '{{"cniVersion": "1.1.0", "code": 50, "msg": "no daemon"}}'
 exit 1
@@ -63,7 +64,11 @@ class InstallerNode:
         """Changes what is to be installed; None removes it."""
         is_plugin = name in ("contrail-k8s-cni", "loopback")
         path = Path(self.paths.plugins if is_plugin else self.paths.configuration) / name
-        path.unlink() if content is None else path.write_text(content)
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content)
+            path.chmod(0o755)
 
     def serve_report(self, agent: ScriptedAgent) -> None:
         """Has the agent serve `report`."""

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from cni_contrail.installer.installation import CONFIGURATIONS
 from cni_contrail.installer.source import read_source
+from cni_contrail.installer.upstream import find_upstream
 from tests.cni_contrail.installer.conftest import (
     ALL,
     CONFLIST,
@@ -19,8 +21,10 @@ from tests.cni_contrail.installer.conftest import (
     InstallerNode,
     network_list,
 )
+from tests.cni_contrail.installer.upstream_node import EXECUTABLE, KEPT_PLUGIN, UpstreamNode
+from tests.support.scripted_agents import ScriptedAgent
 
-STEPS = ("open", "write", "fchmod", "fsync", "rename", "symlink", "unlink")
+STEPS = ("open", "write", "fchmod", "fsync", "rename", "link", "symlink", "unlink")
 NEEDED = (PLUGIN, LOOPBACK, OUR_LOOPBACK, SETTINGS)
 
 
@@ -129,3 +133,44 @@ def test_an_uninstallation(installer_node: InstallerNode, killer: Killer) -> Non
         assert found[CONFLIST] is None or found == new
         install(installer_node)
     assert installer_node.files() == []
+
+
+def take_over(node: UpstreamNode) -> None:
+    source = read_source(node.paths.configuration, node.paths.plugins)
+    upstream = find_upstream(node.paths.root, CONFIGURATIONS)
+    assert node.installation().install(source, lambda _: "", upstream) == ""
+
+
+@pytest.fixture
+def upstream_node(tmp_path: Path, agent: ScriptedAgent) -> UpstreamNode:
+    node = UpstreamNode(tmp_path, agent)
+    release(node, "new")
+    node.configure("contrail-k8s-cni", "plugin new CONTRAIL_CNI_SOCKET")
+    node.install_upstream()
+    return node
+
+
+def test_a_take_over(upstream_node: UpstreamNode, killer: Killer) -> None:
+    before = upstream_node.snapshot()
+    for _ in kills(killer, lambda: take_over(upstream_node)):
+        found = upstream_node.first_configuration().name
+        executable = upstream_node.path(PLUGIN).read_bytes()
+        assert found == "10-contrail.conf" or (executable != EXECUTABLE and found == "10-contrail.conflist")
+        take_over(upstream_node)  # the next process goes on
+        assert upstream_node.path(KEPT_PLUGIN).read_bytes() == EXECUTABLE
+        assert not any(name.endswith(".part") for name in upstream_node.files())
+        upstream_node.installation().remove()
+        assert upstream_node.snapshot() == before
+
+
+def test_the_way_back_from_a_take_over(upstream_node: UpstreamNode, killer: Killer) -> None:
+    before = upstream_node.snapshot()
+    take_over(upstream_node)
+    for _ in kills(killer, lambda: upstream_node.installation().remove()):
+        assert upstream_node.first_configuration().name == "10-contrail.conf" or upstream_node.path(CONFLIST).exists()
+        assert upstream_node.path(PLUGIN).exists()
+        upstream_node.installation().remove()
+        assert upstream_node.files() == sorted(before)
+        assert upstream_node.snapshot() == before
+        take_over(upstream_node)
+    assert upstream_node.snapshot() == before
