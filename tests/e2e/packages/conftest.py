@@ -15,7 +15,7 @@ def _nothing_is_left() -> None:
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with source archive, wheel, shim and checksums."""
+    """The folder with source archive, wheel, shims, bills of materials and checksums."""
     folder = tmp_path_factory.mktemp("packages")
     subprocess.run([ROOT / "scripts" / "package", folder], check=True, capture_output=True, timeout=100)
     return folder

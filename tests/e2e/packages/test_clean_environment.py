@@ -1,5 +1,6 @@
 """Wheel and source archive, installed by pip into an empty environment that has nothing of the checkout."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from tests.e2e.packages.conftest import ROOT
 from tests.support.free_port import free_port
@@ -66,6 +68,15 @@ def test_the_package_is_installed_with_what_it_needs_and_nothing_of_the_checkout
     assert environment.run("pip", "check") == "No broken requirements found.\n"
     found = environment.run("python", "-c", "import manager, sys; print(manager.__file__); print(*sys.path)")
     assert str(ROOT) not in found
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the bill is that of the oldest supported Python")
+def test_the_bill_of_materials_lists_what_pip_installs(environment: CleanEnvironment, packages: Path) -> None:
+    (file,) = packages.glob("*.whl.cdx.json")
+    listed = {each["name"]: each["version"] for each in json.loads(file.read_text())["components"]}
+    found = json.loads(environment.run("pip", "list", "--format", "json"))
+    installed = {canonicalize_name(each["name"]): each["version"] for each in found}
+    assert listed == {name: installed[name] for name in installed.keys() - {PROJECT["name"], "pip", "setuptools"}}
 
 
 @pytest.mark.parametrize("program", VERSIONED)

@@ -51,9 +51,10 @@ def test_the_version_is_that_of_the_checkout(sdist: Path, wheel: Path) -> None:
 
 
 def test_checksums_name_every_file(packages: Path, sdist: Path, wheel: Path) -> None:
-    shim = f"contrail-k8s-cni-linux-{platform.machine()}"
-    assert {file.name for file in packages.iterdir()} == {sdist.name, wheel.name, shim, "SHA256SUMS"}
+    shims = {f"contrail-k8s-cni-linux-{machine}" for machine in (platform.machine(), "aarch64")}
+    files = {sdist.name, wheel.name, *shims, *(file.name for file in packages.glob("*.cdx.json"))}
+    assert {file.name for file in packages.iterdir()} == files | {"SHA256SUMS"}
     checked = subprocess.run(
         ["sha256sum", "--check", "--strict", "SHA256SUMS"], check=True, capture_output=True, text=True, cwd=packages
     )
-    assert sorted(checked.stdout.splitlines()) == sorted(f"{name}: OK" for name in (sdist.name, wheel.name, shim))
+    assert sorted(checked.stdout.splitlines()) == sorted(f"{name}: OK" for name in files)
