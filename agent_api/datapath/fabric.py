@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from agent_api.datapath.slice_index import SliceIndex
-from contrail_config.objects import NetworkSlice
+from contrail_config.objects import NetworkSlice, parse_endpoint
 from contrail_config.reserved_macs import reserved_for
 
 DEFAULT_PORT = 4789
@@ -135,7 +135,7 @@ class Fabric:
         """
         found = dict[str, RemoteEndpoint]()
         for item, address in self._remote(network_uuid, vni, tunnel):
-            for each in item.endpoints:
+            for each in map(parse_endpoint, item.endpoints):
                 if reserved_for(each.mac) is None:
                     found.setdefault(each.mac, RemoteEndpoint(each.mac, each.addresses, address))
         return tuple(found.values())

@@ -16,7 +16,6 @@ import msgspec
 from contrail_config.addressing.notation import family_of, parse_address, parse_cidr
 from contrail_config.kubernetes.kinds import BlockSpec, LastAllocation, NodeReport
 from contrail_config.objects import (
-    Endpoint,
     InterfaceAddress,
     NetworkRepairs,
     NetworkSlice,
@@ -27,6 +26,7 @@ from contrail_config.objects import (
     VirtualMachine,
     VirtualMachineInterface,
     VirtualNetwork,
+    parse_endpoint,
 )
 
 Schema = dict[str, Any]
@@ -81,6 +81,13 @@ def _address(text: str) -> int:
     return parse_address(text, family=family_of(text))
 
 
+def _check_endpoint(text: str) -> None:
+    if _ENDPOINT_FORM.is_valid is None or not _ENDPOINT_FORM.is_valid(text):
+        raise ValueError(text)
+    for address in parse_endpoint(text).addresses:
+        _address(address)
+
+
 _FORMATS: Final = ({"format": "ipv4"}, {"format": "ipv6"})
 _UUID: Final = _pattern(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", expected="a UUID in lower case", max_length=36)
 _MAC: Final = _pattern(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$", expected="a MAC address in lower case", max_length=17)
@@ -101,6 +108,12 @@ _NAD: Final = _pattern(
     expected="the namespace and the name of a NAD",
     max_length=317,
 )
+_ENDPOINT_FORM: Final = _pattern(
+    r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}( [0-9a-f:.]{2,45}){0,2}$",
+    expected="a MAC address in lower case, and at most two IP addresses behind it",
+    max_length=109,
+)
+_ENDPOINT: Final = _ENDPOINT_FORM._replace(is_valid=_parses(_check_endpoint))
 _SERVERS: Final = _list(1024, _ADDRESS)
 _ROUTES: Final = _list(1024)
 
@@ -150,14 +163,13 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "interfaces": _list(257),  # the pod network, and 256 networks that the pod names
         "config_hash": _text(253),
     },
-    Endpoint: {"mac": _MAC, "addresses": _list(2, _ADDRESS)},
     NetworkSlice: {
         "network_uuid": _UUID,
         "node": _OBJECT_NAME,
         "network": _FQ_NAME,
         "vni": _integer(1, 2**24 - 1),
         "tunnel": _list(2, _ADDRESS),
-        "endpoints": _list(16384),
+        "endpoints": _list(16384, _ENDPOINT),
         "blocks": _list(16384, _CIDR),
         "borrowed": _list(16384, _ADDRESS),
         "node_addresses": _list(2, _ADDRESS),

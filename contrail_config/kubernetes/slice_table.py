@@ -265,7 +265,7 @@ def _identity(made: NetworkSlice) -> tuple[str, str, FqName, int, ForwardingMode
 def _text(interface: VirtualMachineInterface) -> str:
     """Returns MAC and addresses of an interface, marked if its pod sends everything to gateways."""
     mark = _ROUTED if interface.forwarding_mode is ForwardingMode.L3 else ""
-    return mark + " ".join((interface.mac, *(address.address for address in interface.addresses)))
+    return mark + Endpoint(interface.mac, tuple(address.address for address in interface.addresses)).text
 
 
 def _is_bridged(text: str | None) -> bool:
@@ -273,8 +273,7 @@ def _is_bridged(text: str | None) -> bool:
 
 
 def _with_endpoints(made: NetworkSlice, texts: Iterable[str]) -> NetworkSlice | None:
-    found = sorted(text.lstrip(_ROUTED).split(" ") for text in texts)
-    endpoints = tuple(Endpoint(mac, tuple(addresses)) for mac, *addresses in found)
+    endpoints = tuple(sorted(text.lstrip(_ROUTED) for text in texts))
     return _unless_empty(msgspec.structs.replace(made, endpoints=endpoints))
 
 

@@ -68,7 +68,7 @@ class SliceTable:
             max(each.vni for each in numbered),
             ForwardingMode.L3 if routed else ForwardingMode.L2_L3,
             self._tunnel(key.node),
-            endpoints=tuple(sorted((_endpoint(each) for each in linked), key=lambda endpoint: endpoint.mac)),
+            endpoints=tuple(sorted(_endpoint(each).text for each in linked)),
             borrowed=tuple(sorted(address.address for each in routed for address in each.addresses)),
         )
 

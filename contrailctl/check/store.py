@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from contrail_config.kubernetes.expected_slices import StoredObjects, expected_slices
-from contrail_config.objects import NetworkSlice, VirtualMachineInterface, VirtualNetwork
+from contrail_config.objects import NetworkSlice, VirtualMachineInterface, VirtualNetwork, parse_endpoint
 from contrailctl.check.findings import Fault, Finding
 
 _OLD = timedelta(minutes=15)
@@ -127,7 +127,7 @@ def _contents(wanted: NetworkSlice, found: NetworkSlice) -> Iterator[tuple[str, 
 
 
 def _endpoints(item: NetworkSlice) -> dict[str, str]:
-    return {each.mac: ", ".join(each.addresses) for each in item.endpoints}
+    return {each.mac: ", ".join(each.addresses) for each in map(parse_endpoint, item.endpoints)}
 
 
 def _fields(item: NetworkSlice) -> dict[str, str]:

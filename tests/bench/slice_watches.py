@@ -212,7 +212,7 @@ def _slice(network: Network, change: int) -> NetworkSlice:
     """The slice of the network on one node, with other endpoints after each change."""
     numbers = range(change, change + _ENDPOINTS)
     endpoints = tuple(
-        Endpoint(f"02:00:00:00:{at >> 8:02x}:{at & 255:02x}", (f"10.7.{at >> 8}.{at & 255}",)) for at in numbers
+        Endpoint(f"02:00:00:00:{at >> 8:02x}:{at & 255:02x}", (f"10.7.{at >> 8}.{at & 255}",)).text for at in numbers
     )
     return NetworkSlice(network.uuid, _NODE, _NAME, 5, tunnel=("192.0.2.1",), endpoints=endpoints)
 

@@ -39,7 +39,8 @@ def test_other_nodes_are_listed_by_name() -> None:
 def test_endpoints_of_other_nodes_have_the_address_of_their_node() -> None:
     here, there = Endpoint("02:00:00:00:00:01", ("10.1.0.2",)), Endpoint("02:00:00:00:00:02", ("10.1.0.3", "fd00::3"))
     found = fabric(
-        make_slice("self", "192.0.2.1", endpoints=(here,)), make_slice("other", "192.0.2.2", endpoints=(there,))
+        make_slice("self", "192.0.2.1", endpoints=(here.text,)),
+        make_slice("other", "192.0.2.2", endpoints=(there.text,)),
     )
     assert found.tunnel is not None
     expected = (RemoteEndpoint("02:00:00:00:00:02", ("10.1.0.3", "fd00::3"), "192.0.2.2"),)
@@ -47,14 +48,14 @@ def test_endpoints_of_other_nodes_have_the_address_of_their_node() -> None:
 
 
 def test_an_endpoint_with_a_reserved_mac_is_left_out() -> None:
-    endpoints = [Endpoint(mac, ("10.1.0.3",)) for mac in (GATEWAY_MAC, "0e:00:c0:00:02:02", "02:00:00:00:00:02")]
+    endpoints = [Endpoint(mac, ("10.1.0.3",)).text for mac in (GATEWAY_MAC, "0e:00:c0:00:02:02", "02:00:00:00:00:02")]
     found = fabric(make_slice("self", "192.0.2.1"), make_slice("other", "192.0.2.2", endpoints=tuple(endpoints)))
     assert found.tunnel is not None
     assert [each.mac for each in found.endpoints(BLUE, 7, found.tunnel)] == ["02:00:00:00:00:02"]
 
 
 def test_both_sides_choose_the_same_family() -> None:
-    endpoint = Endpoint("02:00:00:00:00:02", ("10.1.0.3",))
+    endpoint = Endpoint("02:00:00:00:00:02", ("10.1.0.3",)).text
     dual = make_slice("other", "fd00::2", "192.0.2.2", endpoints=(endpoint,))
     for own, chosen in ((("fd00::1", "192.0.2.1"), "192.0.2.2"), (("fd00::1",), "fd00::2")):
         (found,) = fabric(dual).endpoints(BLUE, 7, Tunnel(own, 4789))
@@ -64,7 +65,7 @@ def test_both_sides_choose_the_same_family() -> None:
 
 
 def test_an_endpoint_that_two_nodes_claim_is_listed_once() -> None:
-    endpoint = Endpoint("02:00:00:00:00:02", ("10.1.0.3",))
+    endpoint = Endpoint("02:00:00:00:00:02", ("10.1.0.3",)).text
     found = fabric(
         *(make_slice(node, f"192.0.2.{number}", endpoints=(endpoint,)) for number, node in enumerate("ba", 2))
     )

@@ -48,8 +48,8 @@ def slices() -> SlicesInMemory:
     slices = SlicesInMemory()
     slices.put(routed(NODE, "192.0.2.1", "10.32.0.0/26", own="10.32.0.2"))
     slices.put(routed("other", "192.0.2.2", "10.32.0.64/26", own="10.32.0.64"))
-    slices.put(make_slice(BLUE, NODE, "192.0.2.1", endpoints=(Endpoint(BLUE.mac, ("10.1.1.11",)),)))
-    slices.put(make_slice(BLUE, "other", "192.0.2.2", endpoints=(Endpoint("02:00:00:00:00:07", ("10.1.1.7",)),)))
+    slices.put(make_slice(BLUE, NODE, "192.0.2.1", endpoints=(Endpoint(BLUE.mac, ("10.1.1.11",)).text,)))
+    slices.put(make_slice(BLUE, "other", "192.0.2.2", endpoints=(Endpoint("02:00:00:00:00:07", ("10.1.1.7",)).text,)))
     return slices
 
 
@@ -235,7 +235,7 @@ async def test_a_pod_waits_until_its_node_has_a_slice_if_other_nodes_have_one(
     store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
 ) -> None:
     own = [
-        make_slice(BLUE, NODE, "192.0.2.1", endpoints=(Endpoint(BLUE.mac, ("10.1.1.11",)),)),
+        make_slice(BLUE, NODE, "192.0.2.1", endpoints=(Endpoint(BLUE.mac, ("10.1.1.11",)).text,)),
         routed(NODE, "192.0.2.1", "10.32.0.0/26", own="10.32.0.2"),
     ]
     for item in own:

@@ -18,7 +18,9 @@ TUNNELS = {NODE: ("192.0.2.1",), OTHER: ("192.0.2.2",)}
 
 def make_slice(node: str, vni: int, *interfaces: VirtualMachineInterface) -> NetworkSlice:
     uuid, name = interfaces[0].network_uuid, interfaces[0].network
-    endpoints = tuple(Endpoint(each.mac, tuple(address.address for address in each.addresses)) for each in interfaces)
+    endpoints = tuple(
+        Endpoint(each.mac, tuple(address.address for address in each.addresses)).text for each in interfaces
+    )
     return NetworkSlice(uuid, node, name, vni, tunnel=TUNNELS[node], endpoints=endpoints)
 
 

@@ -153,12 +153,12 @@ def _slices(node: Node, endpoints: int) -> Iterator[NetworkSlice]:
     """Yields the slices of the node's networks: its own, then those of other nodes."""
     identity, tunnel = _INTERFACE.network_uuid, node.addresses[:1]
     (address,) = (each.address for each in _INTERFACE.addresses)
-    own = (Endpoint(_INTERFACE.mac, (address,)),)
+    own = (Endpoint(_INTERFACE.mac, (address,)).text,)
     yield NetworkSlice(identity, node.name, LEFT_NETWORK, _VNI, tunnel=tunnel, endpoints=own)
     yield NetworkSlice(
         _INDEX_0.network_uuid, node.name, _INDEX_0.network, _VNI + 1, ForwardingMode.L3, tunnel, blocks=_BLOCKS
     )
-    pods = [Endpoint(mac, addresses) for mac, addresses in _pods(endpoints)]
+    pods = [Endpoint(mac, addresses).text for mac, addresses in _pods(endpoints)]
     for at in range(_NODES):
         others = tuple(pods[at::_NODES])
         yield NetworkSlice(identity, f"other-{at}", LEFT_NETWORK, _VNI, tunnel=(_tunnel(at),), endpoints=others)

@@ -166,7 +166,7 @@ async def test_pods_of_two_nodes_reach_each_other_in_both_kinds_of_networks(
     virtual_machines = [virtual_machine_of(*each) for each in zip(pods, UIDS, routed, strict=True)]
     for each, pod, blocks, virtual_machine in zip(nodes, pods, BLOCKS, virtual_machines, strict=True):
         first, second = virtual_machine.interfaces
-        endpoint = SliceEndpoint(pod.port.mac, pod.port.addresses)
+        endpoint = SliceEndpoint(pod.port.mac, pod.port.addresses).text
         slices.put(slice_of(second, each, endpoints=(endpoint,)))
         own = tuple(block.partition("/")[0] for block in blocks)
         slices.put(slice_of(first, each, forwarding_mode=ForwardingMode.L3, blocks=blocks, node_addresses=own))

@@ -15,6 +15,7 @@ from contrail_config.objects import (
     VirtualMachine,
     VirtualNetwork,
     interface_uuid,
+    parse_endpoint,
 )
 from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import interface_in, make_network, new_owner
@@ -76,11 +77,11 @@ def test_a_slice_lists_the_endpoints_of_its_node(cluster: Cluster) -> None:
         7,
         tunnel=("192.0.2.1",),
         endpoints=(
-            Endpoint("02:00:00:00:00:03", ("10.1.0.3",)),
-            Endpoint("02:00:00:00:00:09", ("10.1.0.9", "fd00:1::9")),
+            Endpoint("02:00:00:00:00:03", ("10.1.0.3",)).text,
+            Endpoint("02:00:00:00:00:09", ("10.1.0.9", "fd00:1::9")).text,
         ),
     )
-    assert [each.addresses for each in cluster.slice(BLUE, B).endpoints] == [("10.1.0.4",)]
+    assert [parse_endpoint(each).addresses for each in cluster.slice(BLUE, B).endpoints] == [("10.1.0.4",)]
 
 
 def test_only_the_slices_of_a_changed_interface_are_affected(cluster: Cluster) -> None:
@@ -173,12 +174,15 @@ def test_a_network_that_becomes_routed_lists_endpoints_until_its_last_bridged_po
     both = {SliceKey(BLUE.uuid, A), SliceKey(BLUE.uuid, B)}
     assert cluster.table.of_network(BLUE.uuid) == both
     found = cluster.slice(BLUE, A)
-    assert found.endpoints == (Endpoint("02:00:00:00:00:09", ("10.1.0.9",)),)
+    assert found.endpoints == (Endpoint("02:00:00:00:00:09", ("10.1.0.9",)).text,)
     assert (found.forwarding_mode, found.borrowed) == (ForwardingMode.L3, ("10.1.0.9",))
     cluster.homes["10.1.0.70"] = A
     new = pod(routed, "10.1.0.70", mac="02:00:00:00:00:70")
     assert cluster.table.put(new) == {SliceKey(BLUE.uuid, A)}, "bridged pods need its endpoint"
-    assert [each.mac for each in cluster.slice(BLUE, A).endpoints] == ["02:00:00:00:00:09", "02:00:00:00:00:70"]
+    assert [parse_endpoint(each).mac for each in cluster.slice(BLUE, A).endpoints] == [
+        "02:00:00:00:00:09",
+        "02:00:00:00:00:70",
+    ]
     assert cluster.table.remove(owners(on_a)) == {SliceKey(BLUE.uuid, A)}
     assert cluster.table.remove(owners(on_b)) == both
     assert cluster.table.slice(SliceKey(BLUE.uuid, A)) is None, "its block is not known here"
@@ -190,7 +194,7 @@ def test_a_network_that_becomes_bridged_lists_all_endpoints_and_no_block(cluster
     cluster.table.put(pod(PODS, "10.2.0.5", mac="02:00:00:00:00:05", node=B))
     cluster.networks[PODS.uuid] = msgspec.structs.replace(PODS, forwarding_mode=ForwardingMode.L2_L3)
     assert cluster.table.of_network(PODS.uuid) == {SliceKey(PODS.uuid, A), SliceKey(PODS.uuid, B)}
-    assert cluster.slice(PODS, B).endpoints == (Endpoint("02:00:00:00:00:05", ("10.2.0.5",)),)
+    assert cluster.slice(PODS, B).endpoints == (Endpoint("02:00:00:00:00:05", ("10.2.0.5",)).text,)
     assert cluster.slice(PODS, B).borrowed == ()
     assert cluster.table.slice(SliceKey(PODS.uuid, A)) is None
 

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from contrail_config.objects import (
-    Endpoint,
     ForwardingMode,
     InterfaceAddress,
     NetworkSlice,
@@ -33,8 +32,8 @@ def interface(number: int, *, network: str = NETWORK, vni: int = 5, mode: str = 
     )
 
 
-def endpoint(number: int) -> Endpoint:
-    return Endpoint(f"02:00:00:00:00:{number:02x}", (f"10.1.0.{number}", f"fd00::{number:x}"))
+def endpoint(number: int) -> str:
+    return f"02:00:00:00:00:{number:02x} 10.1.0.{number} fd00::{number:x}"
 
 
 def on(node: str, *interfaces: VirtualMachineInterface) -> VirtualMachine:

@@ -67,10 +67,10 @@ def test_an_invalid_slice(stored: StoredObjects, now: datetime) -> None:
 
 
 def test_missing_stale_and_wrong_endpoints(stored: StoredObjects, now: datetime) -> None:
-    wrong = with_slice(stored, "node-a", endpoints=(Endpoint("02:00:00:00:00:03", ("10.1.0.9",)),))
+    wrong = with_slice(stored, "node-a", endpoints=(Endpoint("02:00:00:00:00:03", ("10.1.0.9",)).text,))
     what = "endpoint in the slice: 02:00:00:00:00:03 10.1.0.3"
     assert found(wrong, now) == [("node-a", BLUE, "wrong", what, "10.1.0.9")]
-    other = with_slice(stored, "node-a", endpoints=(Endpoint("02:00:00:00:00:99", ("10.1.0.3",)),))
+    other = with_slice(stored, "node-a", endpoints=(Endpoint("02:00:00:00:00:99", ("10.1.0.3",)).text,))
     assert found(other, now) == [
         ("node-a", BLUE, "missing", what, ""),
         ("node-a", BLUE, "stale", "endpoint in the slice: 02:00:00:00:00:99 10.1.0.3", ""),

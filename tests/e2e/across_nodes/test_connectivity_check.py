@@ -130,9 +130,8 @@ def test_an_edited_slice_is_found_and_nothing_else(checked: CheckedCluster) -> N
     with _without_manager(checked.cluster):
         found = _slice_of(checked, pod.node)
         (endpoint,) = found["spec"]["endpoints"]
-        kept, _ = endpoint["addresses"]
-        endpoints = [{"mac": endpoint["mac"], "addresses": [kept]}]
-        checked.cluster.server.ask("PATCH", _path(found), {"spec": {"endpoints": endpoints}})
+        mac, kept, _ = endpoint.split()
+        checked.cluster.server.ask("PATCH", _path(found), {"spec": {"endpoints": [f"{mac} {kept}"]}})
         what = f"endpoint in the slice: {pod.mac} {', '.join(pod.addresses)}"
         _await_only(checked, {(pod.node.name, BLUE, "wrong", what)})
     wait_until(lambda: checked.found("--no-probes") == set(), what="repaired")

@@ -30,6 +30,7 @@ from tests.support.virtual_networks import make_network, new_owner
 Object = dict[str, Any]
 LONG = "x" * 1025
 OTHER = str(uuid.UUID(int=5))
+MAC = "02:00:00:00:00:01"
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ def a_block(family: int = 4) -> Object:
 
 def a_slice() -> Object:
     uid, name = str(uuid.uuid4()), ("default-domain", "k8s-default", "blue")
-    endpoints = (Endpoint("02:00:00:00:00:01", ("10.1.0.9", "fd00::9")),)
+    endpoints = (Endpoint(MAC, ("10.1.0.9", "fd00::9")).text,)
     made = NetworkSlice(uid, f"node-{uid[:8]}", name, 3, tunnel=("192.0.2.1", "fd00:9::1"), endpoints=endpoints)
     routed = {
         "blocks": ("10.1.0.0/26",),
@@ -171,8 +172,9 @@ REJECTED = {
     "slice of another forwarding mode": Bad(SLICE, "spec.forwardingMode", "l2", "spec.forwardingMode"),
     "slice with a bad tunnel address": Bad(SLICE, "spec.tunnel.0", "x", "spec.tunnel[0]"),
     "slice with three tunnel addresses": Bad(SLICE, "spec.tunnel", ["192.0.2.1"] * 3, "spec.tunnel"),
-    "endpoint with a bad MAC": Bad(SLICE, "spec.endpoints.0.mac", "02", "spec.endpoints[0].mac"),
-    "endpoint with a bad address": Bad(SLICE, "spec.endpoints.0.addresses.0", "x", "spec.endpoints[0].addresses[0]"),
+    "endpoint with a bad MAC": Bad(SLICE, "spec.endpoints.0", "02 10.1.0.9", "spec.endpoints[0]"),
+    "endpoint with a bad address": Bad(SLICE, "spec.endpoints.0", f"{MAC} x", "spec.endpoints[0]"),
+    "endpoint with three addresses": Bad(SLICE, "spec.endpoints.0", f"{MAC}{' 10.1.0.9' * 3}", "spec.endpoints[0]"),
     "slice with a bad block": Bad(SLICE, "spec.blocks.0", "10.1.0.0", "spec.blocks[0]"),
     "slice with a bad borrowed address": Bad(SLICE, "spec.borrowed.0", "10.1", "spec.borrowed[0]"),
     "slice with a bad node address": Bad(SLICE, "spec.nodeAddresses.0", "10.1", "spec.nodeAddresses[0]"),

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from contrail_config.errors import StoreUnavailableError
-from contrail_config.objects import NetworkSlice, VirtualMachine, VirtualNetwork
+from contrail_config.objects import NetworkSlice, VirtualMachine, VirtualNetwork, parse_endpoint
 from contrail_config.store import ChangeType
 from contrail_config.vnc import follower
 from contrail_config.vnc.client import VncClient
@@ -55,7 +55,7 @@ async def test_it_tells_where_pods_of_other_nodes_are_and_when_they_go(
         found = (await anext(changes)).object
         assert found is not None
         assert (found.node, found.vni, found.tunnel) == (ELSEWHERE, network.vni, ("192.0.2.2",))
-        (endpoint,) = found.endpoints
+        (endpoint,) = map(parse_endpoint, found.endpoints)
         assert endpoint.mac == machine.interfaces[0].mac
         assert endpoint.addresses == tuple(address.address for address in machine.interfaces[0].addresses)
         assert (await anext(changes)).type is ChangeType.SYNCED

@@ -45,7 +45,7 @@ def slices(cluster: Cluster, tenant: Tenant) -> dict[str, Object]:
 def addresses(cluster: Cluster, tenant: Tenant) -> dict[str, list[str]]:
     """The addresses of endpoints in the tenant's network, by node."""
     return {
-        node: sorted(address for each in item["spec"]["endpoints"] for address in each["addresses"])
+        node: sorted(address for each in item["spec"]["endpoints"] for address in each.split()[1:])
         for node, item in slices(cluster, tenant).items()
     }
 
