@@ -17,6 +17,7 @@ import contextlib
 
 from cni_contrail.agent.polling import InterfaceListRequest, PollBudget
 from cni_contrail.commands.attach import attach_interfaces
+from cni_contrail.commands.attach_steps import FinishedAttachment
 from cni_contrail.commands.attempt import Attempt, StartedAttempt, undo_on_error
 from cni_contrail.commands.interface_selection import select_interfaces
 from cni_contrail.commands.request import Request, open_sandbox
@@ -43,18 +44,18 @@ def add(request: Request) -> str:
     ):
         with undo_on_error(request) as attempt:
             # Delivery is part of it: a result that the runtime does not accept rolls the ADD back.
-            result = _attach(request, netns, attempt, list_request, budget)
-            node.context.deliver(result)
-        _announce(request, netns, attempt)
+            attached = _attach(request, netns, attempt, list_request, budget)
+            node.context.deliver(attached.result)
+        _announce(request, netns, attached.record)
     # In the daemon the runtime has its result by now, and does not wait for the rest.
     sweep(node, request.call.container_id)
     node.pending.send_batch(node.agent)
-    return result
+    return attached.result
 
 
 def _attach(
     request: Request, netns: int, attempt: Attempt, list_request: InterfaceListRequest, budget: PollBudget
-) -> str:
+) -> FinishedAttachment:
     node = request.node
     with request.locked():
         started = attempt.start()
@@ -73,7 +74,7 @@ def _attach(
 
 def _attach_served(
     request: Request, netns: int, served: ServedList, started: StartedAttempt, budget: PollBudget
-) -> str:
+) -> FinishedAttachment:
     selected = select_interfaces(request, served, started.previous_uuid)
     return attach_interfaces(request, netns, served, selected, started.record, budget)
 
@@ -84,16 +85,15 @@ def _budget(request: Request) -> PollBudget:
     return PollBudget(timeout, settings.poll_timeout, node.log, node.context.interruption)
 
 
-def _announce(request: Request, netns: int, attempt: Attempt) -> None:
+def _announce(request: Request, netns: int, record: Record) -> None:
     """Logs the attachment and announces its addresses to neighbours; never fails.
 
-    The runtime may have its result by now, so a DEL, and another ADD after it, may have come first: the record is read
-    again under the lock, and a different one is not announced.
+    The runtime may have its result by now, so a DEL, and another ADD after it, may have come first: an attachment whose
+    record is not stored any more is not announced.
     """
     try:
         with request.locked():
-            record = attempt.record()
-            if record is not None:
+            if request.node.attachments.holds(record):
                 _log_attached(request, record)
                 announce(netns, [each.plan for each in record.interfaces])
     except (PluginError, LinkError) as error:

@@ -5,7 +5,14 @@ A Contrail vrouter agent needs another order (`vrouter_agent`).
 """
 
 from cni_contrail.agent.polling import PollBudget, plugging
-from cni_contrail.commands.attach_steps import build_result, create_links, finish, plan_record, ports
+from cni_contrail.commands.attach_steps import (
+    FinishedAttachment,
+    build_result,
+    create_links,
+    finish,
+    plan_record,
+    ports,
+)
 from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
 from cni_contrail.interfaces.served import ServedList
@@ -14,8 +21,8 @@ from cni_contrail.state.records import Record
 
 def attach_interfaces(
     request: Request, netns: int, served: ServedList, selected: SelectedInterfaces, started: Record, budget: PollBudget
-) -> str:
-    """Creates and plugs the selected interfaces and returns the result of ADD; raises `PluginError`."""
+) -> FinishedAttachment:
+    """Creates and plugs the selected interfaces; raises `PluginError`."""
     if served.vrouter_agent:
         from cni_contrail.commands.vrouter_agent import attach_with_vrouter_agent  # few nodes need it
 
@@ -24,8 +31,7 @@ def attach_interfaces(
     result = build_result(request, selected.interfaces[0], record)
     request.node.attachments.write(record)
     if record.is_nested:  # the agent runs on the host of this virtual machine, and knows no ports of pods
-        finish(request, create_links(request, netns, record), record)
-        return result
+        return finish(request, create_links(request, netns, record), record, result)
     # A notification of an earlier DEL that is still pending would unplug the new ports.
     request.node.pending.discard(record.container_id)
     # The request is sent before the links are created: agent and kernel work in parallel.
@@ -33,5 +39,4 @@ def attach_interfaces(
         sandbox_id = create_links(request, netns, record)
         with request.node.phase("plug"):
             plugged()
-    finish(request, sandbox_id, record)
-    return result
+    return finish(request, sandbox_id, record, result)

@@ -16,6 +16,7 @@ from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.link.defaults import read_default_routes
 from cni_contrail.link.errors import LinkError, LinkExistsError, NotReadyError, ParentNotFoundError
 from cni_contrail.link.make import configure_interfaces, make_interfaces
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import netns_identity
 from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
 from cni_contrail.protocol.netconf import config_dns
@@ -23,6 +24,13 @@ from cni_contrail.protocol.results import AttachmentResult, ResultAddress, Resul
 from cni_contrail.state.records import AttachedInterface, Record
 
 _KERNEL_FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
+
+
+class FinishedAttachment(NamedTuple):
+    """The result of ADD and its last record."""
+
+    result: str
+    record: Record
 
 
 def plan_record(
@@ -137,9 +145,11 @@ def ports(record: Record, interfaces: Sequence[ServedInterface]) -> list[dict[st
     ]
 
 
-def finish(request: Request, sandbox_id: int, record: Record) -> None:
+def finish(request: Request, sandbox_id: int, record: Record, result: str) -> FinishedAttachment:
     """Marks the record as finished and adds the netns ID of the sandbox."""
-    request.node.attachments.write(record._replace(sandbox_id=sandbox_id, finished=True))
+    finished = record._replace(sandbox_id=sandbox_id, finished=True)
+    request.node.attachments.write(finished)
+    return FinishedAttachment(result, finished)
 
 
 def _assigned_netns_id(netns: int) -> int:

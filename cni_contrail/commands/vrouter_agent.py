@@ -9,7 +9,15 @@ unplugged first, and this agent unplugs only all ports of the VM: the others are
 
 from cni_contrail.agent.client import Port
 from cni_contrail.agent.polling import PollBudget, plugging
-from cni_contrail.commands.attach_steps import build_result, configure_links, create_links, finish, plan_record, ports
+from cni_contrail.commands.attach_steps import (
+    FinishedAttachment,
+    build_result,
+    configure_links,
+    create_links,
+    finish,
+    plan_record,
+    ports,
+)
 from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
 from cni_contrail.interfaces.served import ServedInterface, ServedList, ServedPort, read_ports
@@ -18,8 +26,8 @@ from cni_contrail.state.records import Record
 
 def attach_with_vrouter_agent(
     request: Request, netns: int, served: ServedList, selected: SelectedInterfaces, started: Record, budget: PollBudget
-) -> str:
-    """Creates, plugs and configures the selected interfaces; returns the result of ADD; raises `PluginError`."""
+) -> FinishedAttachment:
+    """Creates, plugs and configures the selected interfaces; raises `PluginError`."""
     without_addresses = plan_record(request, netns, served, selected, started)
     request.node.attachments.write(without_addresses)
     sandbox_id = create_links(request, netns, without_addresses)
@@ -30,8 +38,7 @@ def attach_with_vrouter_agent(
     result = build_result(request, selected.interfaces[0], record)
     request.node.attachments.write(record)
     configure_links(request, netns, record)
-    finish(request, sandbox_id, record)
-    return result
+    return finish(request, sandbox_id, record, result)
 
 
 def _plug_ports(request: Request, record: Record, selected: SelectedInterfaces, budget: PollBudget) -> None:

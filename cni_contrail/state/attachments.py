@@ -69,6 +69,10 @@ class Attachments:
         except ValueError as error:
             raise DamagedRecordError(path, str(error)) from error
 
+    def holds(self, record: Record) -> bool:
+        """Returns whether this record is stored, and no call has changed or replaced it since."""
+        return read_if_exists(self._path(record.container_id, record.ifname)) == encode_record(record)
+
     def is_in_progress(self, record: Record) -> bool:
         """Returns whether the ADD that wrote the record still runs."""
         return is_attempt_running(self.state_dir, record.attempt)

@@ -203,6 +203,17 @@ class TestAttachments:
             assert attachments.read("c1", "eth0") is None
         assert not folder.exists()
 
+    def test_a_record_is_held_until_it_is_changed_replaced_or_removed(self, attachments: Attachments) -> None:
+        assert not attachments.holds(record())
+        attachments.write(record())
+        assert attachments.holds(record())
+        for change in (record()._replace(finished=not record().finished), record()._replace(attempt="f" * 16)):
+            attachments.write(change)
+            assert not attachments.holds(record())
+        attachments.write(record())
+        attachments.remove(record())
+        assert not attachments.holds(record())
+
     def test_removal_is_idempotent(self, attachments: Attachments) -> None:
         attachments.write(record())
         attachments.remove(record())
