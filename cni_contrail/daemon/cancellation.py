@@ -6,10 +6,9 @@ interrupted. It rolls itself back, as after any failure.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from cni_contrail.daemon.shim_connection import ShimConnection
 from cni_contrail.deadline import Interruption
@@ -66,21 +65,21 @@ class RunningAdds:
         self._running: dict[Cancellation, AttachmentKey] = {}
         self._closing = ""
 
-    @contextlib.contextmanager
-    def track(self, attachment: AttachmentKey, connection: ShimConnection) -> Iterator[Cancellation]:
-        """Registers one ADD while the body runs. It is cancelled at once if the daemon is stopping."""
+    def add(self, attachment: AttachmentKey, connection: ShimConnection) -> Cancellation:
+        """Returns the cancellation of a new ADD, for `end`. It is cancelled at once if the daemon is stopping."""
         cancellation = Cancellation(connection)
-        try:
-            with self._lock:
-                self._running[cancellation] = attachment
-                if self._closing:
-                    cancellation.cancel(self._closing)
-            yield cancellation
-        finally:
-            # Removed under the lock before it is closed: `cancel` must not write to a descriptor that was reused.
-            with self._lock:
-                self._running.pop(cancellation, None)
-            cancellation.close()
+        with self._lock:
+            self._running[cancellation] = attachment
+            if self._closing:
+                cancellation.cancel(self._closing)
+        return cancellation
+
+    def end(self, cancellation: Cancellation) -> None:
+        """Removes the ADD, if it is one of these, and closes its cancellation."""
+        # Removed under the lock before it is closed: `cancel` must not write to a descriptor that was reused.
+        with self._lock:
+            self._running.pop(cancellation, None)
+        cancellation.close()
 
     def cancel(self, attachment: AttachmentKey) -> None:
         """Cancels the ADDs of an attachment, for which DEL came."""

@@ -41,14 +41,12 @@ _MAX_LARGE = 64
 
 
 class ReceivedCall(NamedTuple):
-    """An acknowledged call: `queued` ends when it begins, `held` when everything that it holds can be freed."""
+    """An acknowledged call, which holds its connection and the descriptor of its cancellation."""
 
     connection: ShimConnection
     request: ShimRequest
     interruption: Interruption
     measured: MeasuredCall
-    queued: contextlib.ExitStack
-    held: contextlib.ExitStack
 
 
 class ConnectionHandler:
@@ -78,7 +76,7 @@ class ConnectionHandler:
         try:
             self._queue(request).submit(functools.partial(self._guard, self._serve, call), run)
         except TryAgainError as error:
-            self._queue_error(functools.partial(self._guard, self._refuse, call, error), call.held.close)
+            self._queue_error(functools.partial(self._guard, self._refuse, call, error), lambda: self._end(call))
 
     def reject(self, connection: ShimConnection, error: PluginError) -> None:
         """Queues the response to a request that was not read whole. Never waits."""
@@ -105,36 +103,43 @@ class ConnectionHandler:
             self._context.make_log().error(f"call failed by an unexpected exception: {traceback.format_exc()}")
 
     def _call(self, connection: ShimConnection, request: ShimRequest) -> ReceivedCall:
-        held = contextlib.ExitStack()
-        held.callback(connection.close)
-        measured = held.enter_context(self._context.metrics.call(request.command))
-        queued = contextlib.ExitStack()
-        queued.enter_context(measured.phase("queue"))
-        interruption = held.enter_context(self._interruption(connection, request))
-        return ReceivedCall(connection, request, interruption, measured, queued, held)
+        measured = self._context.metrics.queued(request.command)
+        return ReceivedCall(connection, request, self._interruption(connection, request), measured)
 
-    def _interruption(
-        self, connection: ShimConnection, request: ShimRequest
-    ) -> contextlib.AbstractContextManager[Interruption]:
+    def _interruption(self, connection: ShimConnection, request: ShimRequest) -> Interruption:
         """Returns the cancellation of an ADD or a CHECK; a DEL cancels the ADDs of its attachment."""
         match request.command:
             case "ADD":
-                return self.adds.track(request.attachment, connection)
+                return self.adds.add(request.attachment, connection)
             case "CHECK":
-                return contextlib.closing(Cancellation(connection))
+                return Cancellation(connection)
             case "DEL":
                 self.adds.cancel(request.attachment)
-        return contextlib.nullcontext(NEVER)
+        return NEVER
+
+    def _end(self, call: ReceivedCall) -> None:
+        """Frees what the call holds; last the connection: a shim that sees it closed finds the call in the metrics."""
+        try:
+            if isinstance(call.interruption, Cancellation):
+                self.adds.end(call.interruption)
+            self._context.metrics.ended(call.measured)
+        finally:
+            call.connection.close()
 
     def _serve(self, call: ReceivedCall) -> None:
-        with call.held:
-            call.queued.close()
-            try:
-                _ensure_not_cancelled(call)
-            except TryAgainError as error:
-                self._end_cancelled(call, error)
-            else:
-                self._respond(call, self._run_call(call))
+        try:
+            call.measured.begin()
+            self._run_unless_cancelled(call)
+        finally:
+            self._end(call)
+
+    def _run_unless_cancelled(self, call: ReceivedCall) -> None:
+        try:
+            _ensure_not_cancelled(call)
+        except TryAgainError as error:
+            self._end_cancelled(call, error)
+        else:
+            self._respond(call, self._run_call(call))
 
     def _end_cancelled(self, call: ReceivedCall, error: TryAgainError) -> None:
         container, ifname = call.request.attachment
@@ -160,9 +165,11 @@ class ConnectionHandler:
             self._context.recent_adds.note(call.request, call.measured, output)
 
     def _refuse(self, call: ReceivedCall, error: TryAgainError) -> None:
-        with call.held:
+        try:
             self._context.make_log().error(error.message)
             self._respond(call, error_output(error))
+        finally:
+            self._end(call)
 
     def _reject(self, connection: ShimConnection, error: PluginError) -> None:
         with contextlib.closing(connection):

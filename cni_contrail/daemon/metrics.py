@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -13,22 +13,33 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 _BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120)  # seconds
 _COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION")
 _WHOLE = "whole"
-_PHASES = ("queue", "list", "make", "connect", "plug", "remove", "tell", _WHOLE)
+_QUEUE = "queue"
+_PHASES = (_QUEUE, "list", "make", "connect", "plug", "remove", "tell", _WHOLE)
 _NO_LIMIT: AbstractContextManager[object] = nullcontext()
 
 
 class MeasuredCall:
-    """One call: its current phases, which are read when metrics are scraped, and those that ended.
+    """One queued call: its current phases, which are read when metrics are scraped, and those that ended.
 
     `ended` are names, beginnings and seconds of phases. `began`, `responded` and these beginnings are those of
     `time.perf_counter`; a call that has not responded by itself has no `responded`.
     """
 
-    def __init__(self) -> None:
-        self.running: list[str] = []
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.running = [_WHOLE, _QUEUE]
         self.ended: list[tuple[str, float, float]] = []
         self.began = time.perf_counter()
         self.responded: float | None = None
+
+    def begin(self) -> None:
+        """Ends the phase `queue`."""
+        self.end_phase(_QUEUE, self.began)
+
+    def end_phase(self, name: str, started: float) -> None:
+        """Ends the phase that began last."""
+        self.ended.append((name, started, time.perf_counter() - started))
+        self.running.pop()
 
     def phase(self, name: str, limit: AbstractContextManager[object] = _NO_LIMIT) -> AbstractContextManager[None]:
         """Measures a phase that runs inside `limit`, including the wait for it."""
@@ -54,8 +65,7 @@ class _Phase(AbstractContextManager[None]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._limit.__exit__(kind, error, trace)
-        self._call.ended.append((self._name, self._started, time.perf_counter() - self._started))
-        self._call.running.pop()
+        self._call.end_phase(self._name, self._started)
 
 
 class Metrics:
@@ -93,18 +103,19 @@ class Metrics:
         """Calls `count` for the number of pending notifications at each scrape."""
         self._pending.set_function(count)
 
-    @contextmanager
-    def call(self, command: str) -> Iterator[MeasuredCall]:
-        """Measures a whole call from its acknowledgement, and observes its phases when it has ended."""
-        call = MeasuredCall()
+    def queued(self, command: str) -> MeasuredCall:
+        """Measures a whole call from its acknowledgement on."""
+        call = MeasuredCall(command)
         self._calls.add(call)
-        try:
-            with call.phase(_WHOLE):
-                yield call
-        finally:
-            self._calls.discard(call)
-            for phase, _, seconds in call.ended:
-                self._seconds_of(_known(command), phase).observe(seconds)
+        return call
+
+    def ended(self, call: MeasuredCall) -> None:
+        """Observes the phases of a call that has ended."""
+        call.end_phase(_WHOLE, call.began)
+        self._calls.discard(call)
+        command = _known(call.command)
+        for phase, _, seconds in call.ended:
+            self._seconds_of(command, phase).observe(seconds)
 
     def failed(self, command: str, code: int) -> None:
         """Counts a failed call."""

@@ -1,5 +1,6 @@
 """Cancellation of an ADD before and during its wait."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def connection() -> Iterator[ShimConnection]:
 def test_an_add_cancelled_before_its_first_wait_fails_at_that_wait(
     adds: RunningAdds, unreadable_socket: socket.socket, connection: ShimConnection
 ) -> None:
-    with adds.track(ATTACHMENT, connection) as cancellation:
+    with contextlib.closing(adds.add(ATTACHMENT, connection)) as cancellation:
         adds.cancel(ATTACHMENT)
         with pytest.raises(TryAgainError, match=DELETED):
             Deadline(60, cancellation).wait_readable(unreadable_socket.fileno())
@@ -55,7 +56,7 @@ def test_an_add_cancelled_while_it_waits_fails_at_once(
         except TryAgainError as error:
             reasons.append(error.message)
 
-    with adds.track(ATTACHMENT, connection) as cancellation:
+    with contextlib.closing(adds.add(ATTACHMENT, connection)) as cancellation:
         waiting = threading.Thread(target=wait)
         waiting.start()
         adds.cancel(ATTACHMENT)
@@ -66,7 +67,7 @@ def test_an_add_cancelled_while_it_waits_fails_at_once(
 def test_cancelling_another_attachment_has_no_effect(
     adds: RunningAdds, unreadable_socket: socket.socket, connection: ShimConnection
 ) -> None:
-    with adds.track(ATTACHMENT, connection) as cancellation:
+    with contextlib.closing(adds.add(ATTACHMENT, connection)) as cancellation:
         adds.cancel(("container", "eth1"))
         with pytest.raises(TimeoutError):
             Deadline(0.01, cancellation).wait_readable(unreadable_socket.fileno())

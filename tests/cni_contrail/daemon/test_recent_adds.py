@@ -114,7 +114,7 @@ def test_texts_that_are_not_unicode_can_be_served() -> None:
     adds = RecentAdds()
     environment = {"CNI_CONTAINERID": "c", "CNI_IFNAME": "eth0", "CNI_ARGS": "K8S_POD_NAME=a\udcff"}
     failed = CommandOutput(1, json.dumps({"code": 7, "msg": "invalid name \ud800"}), 7)
-    adds.note(ShimRequest(environment, b"", 0), MeasuredCall(), failed)
+    adds.note(ShimRequest(environment, b"", 0), MeasuredCall("ADD"), failed)
     (add,) = adds.all()
     assert (add.pod, add.message) == ("a?", "invalid name ?")
 
@@ -127,5 +127,5 @@ def test_the_oldest_adds_are_dropped() -> None:
             "CNI_IFNAME": "eth0",
             "CNI_ARGS": "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web",
         }
-        adds.note(ShimRequest(environment, b"", 0), MeasuredCall(), CommandOutput(0, "{}"))
+        adds.note(ShimRequest(environment, b"", 0), MeasuredCall("ADD"), CommandOutput(0, "{}"))
     assert [each.container for each in adds.of_pod("shop", "web")] == ["1", "2"]
