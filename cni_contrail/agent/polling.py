@@ -8,7 +8,8 @@ before their answers are needed, so that the agent works in parallel with the ca
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from types import TracebackType
 
 from cni_contrail.agent.client import AgentClient, Port
 from cni_contrail.agent.http import HttpExchange
@@ -21,7 +22,7 @@ from cni_contrail.quoting import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from typing import Self, TypeVar
 
     Found = TypeVar("Found")
 
@@ -116,25 +117,34 @@ class InterfaceListRequest:
         return f"{where}, pod {cut(str(self._pod))}: {missing}" if missing else served
 
 
-@contextlib.contextmanager
-def plugging(agent: AgentClient, ports: Port | Sequence[Port], budget: PollBudget) -> Iterator[Callable[[], bool]]:
-    """Sends a plug request; the yielded function waits until the agent has accepted the ports.
+class PlugRequest:
+    """Request to plug ports, sent at construction.
 
-    Retries while the agent is unreachable: the POST is idempotent. On an error in the `with` block the answer is read
-    nevertheless: a later unplug must not overtake the plug.
+    At the end of a `with` block the answer is read in any case: a later unplug must not overtake the plug.
     """
 
-    def confirm() -> bool:
-        agent.confirm_plug(request.take())
-        return True
+    def __init__(self, agent: AgentClient, ports: Port | Sequence[Port], budget: PollBudget) -> None:
+        self._agent = agent
+        self._budget = budget
+        self._request = _PendingRequest(lambda: agent.request_plug(ports, budget.answer_deadline))
 
-    request = _PendingRequest(lambda: agent.request_plug(ports, budget.answer_deadline))
-    try:
-        yield lambda: budget.poll(confirm)
-    finally:
-        if request.is_open:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._request.is_open:
             with contextlib.suppress(PluginError):
-                confirm()
+                self._confirm()
+
+    def wait(self) -> None:
+        """Waits until the agent has accepted the ports; sends the request again while the agent is unreachable."""
+        self._budget.poll(self._confirm)
+
+    def _confirm(self) -> bool:
+        self._agent.confirm_plug(self._request.take())
+        return True
 
 
 class _PendingRequest:

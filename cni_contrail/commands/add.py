@@ -18,7 +18,7 @@ import contextlib
 from cni_contrail.agent.polling import InterfaceListRequest, PollBudget
 from cni_contrail.commands.attach import attach_interfaces
 from cni_contrail.commands.attach_steps import FinishedAttachment
-from cni_contrail.commands.attempt import Attempt, StartedAttempt, undo_on_error
+from cni_contrail.commands.attempt import Attempt, StartedAttempt
 from cni_contrail.commands.interface_selection import select_interfaces
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
@@ -42,7 +42,7 @@ def add(request: Request) -> str:
             InterfaceListRequest(node.agent, request.virtual_machine_name, request.pod, budget)
         ) as list_request,
     ):
-        with undo_on_error(request) as attempt:
+        with Attempt(request) as attempt:
             # Delivery is part of it: a result that the runtime does not accept rolls the ADD back.
             attached = _attach(request, netns, attempt, list_request, budget)
             node.context.deliver(attached.result)

@@ -4,7 +4,7 @@ The list of our agent is complete, so everything is planned before anything is c
 A Contrail vrouter agent needs another order (`vrouter_agent`).
 """
 
-from cni_contrail.agent.polling import PollBudget, plugging
+from cni_contrail.agent.polling import PlugRequest, PollBudget
 from cni_contrail.commands.attach_steps import (
     FinishedAttachment,
     build_result,
@@ -35,8 +35,8 @@ def attach_interfaces(
     # A notification of an earlier DEL that is still pending would unplug the new ports.
     request.node.pending.discard(record.container_id)
     # The request is sent before the links are created: agent and kernel work in parallel.
-    with plugging(request.node.agent, ports(record, selected.interfaces), budget) as plugged:
+    with PlugRequest(request.node.agent, ports(record, selected.interfaces), budget) as plug_request:
         sandbox_id = create_links(request, netns, record)
         with request.node.phase("plug"):
-            plugged()
+            plug_request.wait()
     return finish(request, sandbox_id, record, result)

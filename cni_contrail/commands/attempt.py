@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from types import TracebackType
 
 from cni_contrail.commands.detach import detach, remove_record
 from cni_contrail.commands.request import Request
@@ -12,8 +12,12 @@ from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import own_netns_identity
 from cni_contrail.quoting import cut
-from cni_contrail.state.attempt_locks import attempt_lock
+from cni_contrail.state.attempt_locks import lock_attempt
 from cni_contrail.state.records import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class StartedAttempt(NamedTuple):
@@ -24,12 +28,28 @@ class StartedAttempt(NamedTuple):
 
 
 class Attempt:
-    """One ADD, with a unique `name`. Callers of its methods hold the container's lock."""
+    """One ADD. If the body of `with` raises, what it created is detached; it must not end with the lock held.
 
-    def __init__(self, request: Request, name: str) -> None:
-        self.name = name
+    Callers of the methods hold the container's lock.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._name = os.urandom(8).hex()
         self._request = request
-        self.is_started = False
+        self._is_started = False
+
+    def __enter__(self) -> Self:
+        self._lock = lock_attempt(self._request.node.settings.state_dir, self._name)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is not None and self._is_started:
+                _undo(self._request, self, error)
+        finally:
+            os.close(self._lock)
 
     def start(self) -> StartedAttempt:
         """Detaches what an earlier, unfinished ADD left, and returns the new record; it is not written yet.
@@ -40,11 +60,11 @@ class Attempt:
         records = request.node.attachments.of_container(request.call.container_id)
         previous_uuid = _detach_unfinished(request, records)
         _reject_mixed_modes(request, records)
-        self.is_started = True
+        self._is_started = True
         record = Record(
             container_id=request.call.container_id,
             ifname=request.call.ifname,
-            attempt=self.name,
+            attempt=self._name,
             netns=request.call.netns,
             thick=request.is_thick,
             network=request.config.name,
@@ -55,7 +75,7 @@ class Attempt:
     def record(self) -> Record | None:
         """Returns the current record of this attempt, None before it is written and after another call removed it."""
         record = self._request.node.attachments.read(self._request.call.container_id, self._request.call.ifname)
-        return record if record is not None and record.attempt == self.name else None
+        return record if record is not None and record.attempt == self._name else None
 
     def ensure_not_deleted(self) -> None:
         """Raises `TryAgainError` if a DEL, or another ADD after it, removed the record."""
@@ -63,19 +83,6 @@ class Attempt:
             raise TryAgainError(
                 f"attachment {self._request.call.ifname}: deleted while ADD was waiting for its interfaces"
             )
-
-
-@contextlib.contextmanager
-def undo_on_error(request: Request) -> Iterator[Attempt]:
-    """Yields a new attempt; if the body raises, detaches what it created. The body must not end with the lock held."""
-    attempt = Attempt(request, os.urandom(8).hex())
-    with attempt_lock(request.node.settings.state_dir, attempt.name):
-        try:
-            yield attempt
-        except BaseException as error:
-            if attempt.is_started:
-                _undo(request, attempt, error)
-            raise
 
 
 def _detach_unfinished(request: Request, records: Sequence[Record]) -> str:

@@ -32,7 +32,7 @@ from cni_contrail.link.netns import own_netns_identity
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.vlan_links import our_vlan_links, release_vlan_links
 from cni_contrail.sandbox import Sandbox
-from cni_contrail.state.lock import locked_directory
+from cni_contrail.state.lock import LockedDirectory
 from cni_contrail.state.records import Record
 
 _LOCK_TIMEOUT = 30.0  # seconds; each call holds it for milliseconds, but hundreds may come at once
@@ -152,8 +152,8 @@ def _locked(node: NodeServices, plans: Sequence[InterfacePlan], timeout: float) 
         yield
 
 
-def _locked_name(node: NodeServices, name: str, timeout: float) -> contextlib.AbstractContextManager[bool]:
-    return locked_directory(f"{node.settings.state_dir}/.vlan-{name}", timeout)
+def _locked_name(node: NodeServices, name: str, timeout: float) -> LockedDirectory:
+    return LockedDirectory(f"{node.settings.state_dir}/.vlan-{name}", timeout)
 
 
 def _plans(record: Record) -> list[InterfacePlan]:

@@ -8,7 +8,7 @@ unplugged first, and this agent unplugs only all ports of the VM: the others are
 """
 
 from cni_contrail.agent.client import Port
-from cni_contrail.agent.polling import PollBudget, plugging
+from cni_contrail.agent.polling import PlugRequest, PollBudget
 from cni_contrail.commands.attach_steps import (
     FinishedAttachment,
     build_result,
@@ -51,8 +51,8 @@ def _plug_ports(request: Request, record: Record, selected: SelectedInterfaces, 
 
 
 def _plug(request: Request, port: Port, budget: PollBudget) -> None:
-    with plugging(request.node.agent, port, budget) as plugged:
-        plugged()
+    with PlugRequest(request.node.agent, port, budget) as plug_request:
+        plug_request.wait()
 
 
 def _with_addresses(

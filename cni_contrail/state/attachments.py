@@ -5,7 +5,6 @@ A container is identified by its ID, or by the name that `containers` returns fo
 
 import contextlib
 import os
-from collections.abc import Iterator
 
 from cni_contrail.errors import DamagedRecordError, TryAgainError
 from cni_contrail.log import Log
@@ -16,10 +15,9 @@ from cni_contrail.state.files import (
     list_names,
     read_if_exists,
     remove_if_exists,
-    remove_partial_files,
     write_atomically,
 )
-from cni_contrail.state.lock import locked_directory
+from cni_contrail.state.lock import LockedDirectory
 from cni_contrail.state.records import Record, decode_record, encode_record
 
 _SUFFIX = ".json"
@@ -33,14 +31,9 @@ class Attachments:
         self.state_dir = state_dir
         self._log = log
 
-    @contextlib.contextmanager
-    def lock(self, container: str, timeout: float) -> Iterator[None]:
+    def lock(self, container: str, timeout: float) -> LockedDirectory:
         """Holds the container's lock; raises `TryAgainError` after `timeout` seconds."""
-        directory = self._directory(container)
-        with locked_directory(directory, timeout) as is_new:
-            if not is_new:  # what is killed before the lock is had, is removed by the next call
-                remove_partial_files(directory)
-            yield
+        return LockedDirectory(self._directory(container), timeout)
 
     def containers(self) -> list[str]:
         """Returns the names of all containers, sorted."""

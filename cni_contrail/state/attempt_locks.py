@@ -8,11 +8,9 @@ between threads of one process, and are independent of the `flock` in `lock`.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.state.files import create_private_directory
@@ -20,19 +18,18 @@ from cni_contrail.state.files import create_private_directory
 _LOCK = struct.Struct("@hhqqi4x")  # struct flock: type, whence, start, length, PID
 
 
-@contextlib.contextmanager
-def attempt_lock(state_dir: str, attempt: str) -> Iterator[None]:
-    """Marks the attempt (16 hexadecimal digits) as running; raises `PluginError` with code 5."""
+def lock_attempt(state_dir: str, attempt: str) -> int:
+    """Marks the attempt (16 hexadecimal digits) as running until the returned descriptor is closed.
+
+    Raises `PluginError` with code 5.
+    """
     try:
         descriptor = _open(state_dir)
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"{state_dir}: cannot create: {error.strerror}") from error
-    try:
-        # A read lock, as the descriptor of a directory is read-only; `is_attempt_running` asks for a write lock.
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _byte(fcntl.F_RDLCK, attempt))
-        yield
-    finally:
-        os.close(descriptor)
+    # A read lock, as the descriptor of a directory is read-only; `is_attempt_running` asks for a write lock.
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _byte(fcntl.F_RDLCK, attempt))
+    return descriptor
 
 
 def _open(state_dir: str) -> int:

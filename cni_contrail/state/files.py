@@ -80,14 +80,15 @@ def create_private_directory(path: str) -> bool:
 
     Returns whether it created the directory.
     """
-    with contextlib.suppress(FileExistsError):
+    try:
         try:
             os.mkdir(path, 0o700)
         except FileNotFoundError:
             create_private_directory(os.path.dirname(path))
             os.mkdir(path, 0o700)
-        return True
-    return False
+    except FileExistsError:
+        return False
+    return True
 
 
 def unwritable_reason(directory: str) -> str | None:

@@ -4,38 +4,58 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
+from types import TracebackType
 
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.quoting import cut
-from cni_contrail.state.files import create_private_directory
+from cni_contrail.state.files import create_private_directory, remove_partial_files
 
 _FIRST_PAUSE = 0.005  # seconds
 _LONGEST_PAUSE = 0.1
 
 
-@contextlib.contextmanager
-def locked_directory(path: str, timeout: float) -> Iterator[bool]:
+class LockedDirectory:
     """Holds the lock of a directory, which is created if missing, and removed at the end if it is empty.
 
-    Yields whether it was created here, though another call may have held its lock since. Raises `TryAgainError` if
-    another call holds the lock for longer than `timeout` (seconds), `PluginError` with code 5 if the directory cannot
-    be created.
+    Partial files that killed calls left in it are removed first. Raises `TryAgainError` if another call holds the lock
+    for longer than `timeout` (seconds), `PluginError` with code 5 if the directory cannot be created.
     """
-    descriptor, is_new = _locked(path, timeout)
-    try:
-        yield is_new
-    finally:
+
+    __slots__ = ("_descriptor", "_path", "_timeout")
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self._path = path
+        self._timeout = timeout
+
+    def __enter__(self) -> None:
+        self._descriptor, is_new = _locked(self._path, self._timeout)
+        if not is_new:
+            self._remove_partial_files()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._release()
+
+    def _remove_partial_files(self) -> None:
+        try:
+            remove_partial_files(self._path)
+        except BaseException:
+            self._release()
+            raise
+
+    def _release(self) -> None:
         with contextlib.suppress(OSError):  # not empty
-            os.rmdir(path)
-        os.close(descriptor)
+            os.rmdir(self._path)
+        os.close(self._descriptor)
 
 
 @contextlib.contextmanager
 def locked_file(path: str, timeout: float) -> Iterator[bool]:
     """Holds the lock of a file, which its holder may remove; yields False if the file does not exist.
 
-    Raises `TryAgainError` as `locked_directory`, `PluginError` with code 5 if the file cannot be opened.
+    Raises `TryAgainError` as `LockedDirectory`, `PluginError` with code 5 if the file cannot be opened.
     """
     for _ in Deadline(timeout).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
         descriptor = _open(path, os.O_RDONLY)

@@ -10,20 +10,18 @@ Such files have the key `author`, which no plugin writes, and are ignored here.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.state.files import (
     list_names,
     read_if_exists,
     remove_if_exists,
-    remove_partial_files,
     write_atomically,
 )
-from cni_contrail.state.lock import locked_directory
+from cni_contrail.state.lock import LockedDirectory
 
 _LOCK_TIMEOUT = 3.0  # seconds; the lock is held only briefly
 
@@ -70,11 +68,8 @@ class PortFiles:
                 for file in files:
                     remove_if_exists(file.path)
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        with locked_directory(self.directory, _LOCK_TIMEOUT):
-            remove_partial_files(self.directory)
-            yield
+    def _locked(self) -> LockedDirectory:
+        return LockedDirectory(self.directory, _LOCK_TIMEOUT)
 
 
 def _read_port(path: str) -> Mapping[str, str] | None:

@@ -1,5 +1,6 @@
 """Attempt locks: whether the ADD that wrote a record still runs."""
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -13,17 +14,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.state.attempt_locks import attempt_lock, is_attempt_running
+from cni_contrail.state.attempt_locks import is_attempt_running, lock_attempt
 
 attempts = st.binary(min_size=8, max_size=8).map(bytes.hex)
 
 OWNER = """
 import sys
-from cni_contrail.state.attempt_locks import attempt_lock
-with attempt_lock(sys.argv[1], sys.argv[2]):
-    print("locked", flush=True)
-    sys.stdin.read()
+from cni_contrail.state.attempt_locks import lock_attempt
+lock_attempt(sys.argv[1], sys.argv[2])
+print("locked", flush=True)
+sys.stdin.read()
 """
+
+
+@contextlib.contextmanager
+def attempt_lock(directory: str, attempt: str) -> Iterator[None]:
+    descriptor = lock_attempt(directory, attempt)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Replace
 from cni_contrail.log import Log
 from cni_contrail.state.attachments import Attachments
 from cni_contrail.state.files import file_name, write_atomically
-from cni_contrail.state.lock import locked_directory
+from cni_contrail.state.lock import LockedDirectory
 from cni_contrail.state.records import AttachedInterface, Record, decode_record, encode_record
 
 text = st.text(max_size=8)
@@ -224,30 +224,42 @@ class TestAttachments:
 class TestLock:
     def test_only_one_call_holds_it(self, tmp_path: Path) -> None:
         path = str(tmp_path / "c1")
-        with locked_directory(path, 1):
-            with pytest.raises(TryAgainError, match=path), locked_directory(path, 0.1):
+        with LockedDirectory(path, 1):
+            with pytest.raises(TryAgainError, match=path), LockedDirectory(path, 0.1):
                 pass
-            with locked_directory(str(tmp_path / "c2"), 0.1):
+            with LockedDirectory(str(tmp_path / "c2"), 0.1):
                 pass
-        with locked_directory(path, 0.1):
+        with LockedDirectory(path, 0.1):
             pass
 
     def test_an_empty_directory_is_removed(self, tmp_path: Path) -> None:
         path = tmp_path / "c1"
-        with locked_directory(str(path), 1):
+        with LockedDirectory(str(path), 1):
             (path / "x").touch()
         assert path.exists()
-        with locked_directory(str(path), 1):
+        with LockedDirectory(str(path), 1):
             (path / "x").unlink()
         assert not path.exists()
 
-    def test_its_first_holder_knows_that_the_directory_is_new(self, tmp_path: Path) -> None:
+    def test_a_missing_directory_is_created_with_its_parents(self, tmp_path: Path) -> None:
         path = tmp_path / "made" / "c1"
-        with locked_directory(str(path), 1) as is_new:
-            assert is_new
-            (path / "x").touch()
-        with locked_directory(str(path), 1) as is_new:
-            assert not is_new
+        with LockedDirectory(str(path), 1):
+            assert path.is_dir()
+
+    def test_partial_files_of_killed_calls_are_removed_and_others_kept(self, tmp_path: Path) -> None:
+        for name in ("a.json", "a.json.part", "b.part"):
+            (tmp_path / name).touch()
+        with LockedDirectory(str(tmp_path), 1):
+            assert os.listdir(tmp_path) == ["a.json"]
+
+    def test_it_is_released_if_a_partial_file_cannot_be_removed(self, tmp_path: Path) -> None:
+        part = tmp_path / "a.part"
+        part.mkdir()
+        with pytest.raises(PluginError, match="cannot remove"), LockedDirectory(str(tmp_path), 1):
+            pass
+        part.rmdir()
+        with LockedDirectory(str(tmp_path), 0):
+            pass
 
     def test_waiters_for_a_removed_directory_lock_the_new_one_in_turn(self, tmp_path: Path) -> None:
         path = str(tmp_path / "c1")
@@ -256,7 +268,7 @@ class TestLock:
 
         def enter() -> None:
             for _ in range(20):
-                with locked_directory(path, 20):
+                with LockedDirectory(path, 20):
                     inside.append(1)
                     overlaps.append(len(inside))
                     inside.pop()
@@ -271,18 +283,18 @@ class TestLock:
 
     def test_a_file_in_place_of_the_directory_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "c1").touch()
-        with pytest.raises(PluginError, match="c1") as caught, locked_directory(str(tmp_path / "c1"), 1):
+        with pytest.raises(PluginError, match="c1") as caught, LockedDirectory(str(tmp_path / "c1"), 1):
             pass
         assert caught.value.code == Code.IO_FAILURE
 
     def test_a_directory_that_cannot_be_created_is_an_error(self) -> None:
-        with pytest.raises(PluginError, match="/proc/none") as caught, locked_directory("/proc/none", 1):
+        with pytest.raises(PluginError, match="/proc/none") as caught, LockedDirectory("/proc/none", 1):
             pass
         assert caught.value.code == Code.IO_FAILURE
 
     def test_no_descriptor_is_leaked(self, tmp_path: Path) -> None:
         before = os.listdir("/proc/self/fd")
         for _ in range(3):
-            with locked_directory(str(tmp_path / "c1"), 1):
+            with LockedDirectory(str(tmp_path / "c1"), 1):
                 pass
         assert len(os.listdir("/proc/self/fd")) == len(before)
