@@ -119,7 +119,7 @@ class NetlinkSocket:
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
             yield from self._notifications
-            self._notifications = list(message.messages(self._receive(what)))
+            self._notifications = message.messages(self._receive(what))
         raise _timed_out(what)
 
     def fileno(self) -> int:
@@ -132,11 +132,8 @@ class NetlinkSocket:
         for start in range(0, len(requests), _REQUESTS_AT_ONCE):
             part = requests[start : start + _REQUESTS_AT_ONCE]
             first = self._send(part)
-            last = first + len(part) - 1
-            for answer in self._until_answered(last, part[-1].what):
+            for answer in self._until_answered(range(first, first + len(part)), part[-1].what):
                 position = answer.sequence - first
-                if not 0 <= position < len(part):
-                    continue  # late answer to an earlier exchange that timed out
                 if answer.kind != message.ERROR:
                     answers[start + position] = answer.body
                 elif (error := _parse_error(answer, part[position].what)) is not None:
@@ -173,9 +170,7 @@ class NetlinkSocket:
         sequence = self._send([request])
         bodies = []
         interrupted = False
-        for answer in self._until_answered(sequence, request.what):
-            if answer.sequence != sequence:
-                continue
+        for answer in self._until_answered(range(sequence, sequence + 1), request.what):
             # Any part of the dump may carry the flag. Read on to the end, or the rest would precede the next answer.
             interrupted = interrupted or bool(answer.flags & message.DUMP_INTERRUPTED)
             if answer.kind not in (message.ERROR, message.DONE):
@@ -196,16 +191,17 @@ class NetlinkSocket:
             raise kernel_error(requests[0].what, error) from error
         return first
 
-    def _until_answered(self, last: int, what: str) -> Iterator[Message]:
-        """Yields messages up to and including the final answer to request `last`; keeps notifications for later."""
+    def _until_answered(self, sequences: range, what: str) -> Iterator[Message]:
+        """Yields the answers up to and including the final one to the last request; keeps notifications for later."""
         while True:
             for answer in message.messages(self._receive(what)):
-                if answer.sequence == _NOTIFICATION:
+                if answer.sequence in sequences:
+                    yield answer
+                    if answer.kind in (message.ERROR, message.DONE) and answer.sequence == sequences[-1]:
+                        return
+                # Others are late answers to an earlier exchange that timed out.
+                elif answer.sequence == _NOTIFICATION:
                     self._notifications.append(answer)
-                    continue
-                yield answer
-                if answer.sequence == last and answer.kind in (message.ERROR, message.DONE):
-                    return
 
     def _receive(self, what: str) -> bytes:
         try:

@@ -7,7 +7,7 @@ every attribute is padded to 4 bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 
 from cni_contrail.link.named_tuple import NamedTuple
 
@@ -108,18 +108,19 @@ def datagram(requests: Sequence[NetlinkRequest], first: int) -> bytes:
     acknowledgement was requested. When the last one is answered, every request without an error has been executed.
     """
     parts = []
-    last = len(requests) - 1
-    for position, request in enumerate(requests):
-        flags = request.flags | _REQUEST | (ACKNOWLEDGE if position == last else 0)
-        parts.append(_HEADER.pack(_HEADER.size + len(request.body), request.kind, flags, first + position, 0))
-        parts.append(request.body)
+    last = first + len(requests) - 1
+    for sequence, (kind, flags, body, _) in enumerate(requests, first):
+        general = _REQUEST if sequence < last else _REQUEST | ACKNOWLEDGE
+        parts.append(_HEADER.pack(_HEADER.size + len(body), kind, flags | general, sequence, 0) + body)
     return b"".join(parts)
 
 
-def messages(data: bytes) -> Iterator[Message]:
+def messages(data: bytes) -> list[Message]:
     """Parses the messages of one datagram."""
-    position = 0
-    while position + _HEADER.size <= len(data):
-        length, kind, flags, sequence, _port = _HEADER.unpack_from(data, position)
-        yield Message(kind, flags, sequence, data[position + _HEADER.size : position + length])
-        position += padded(max(length, _HEADER.size))
+    parsed = []
+    position, last = 0, len(data) - _HEADER.size
+    while position <= last:
+        length, kind, flags, sequence, _ = _HEADER.unpack_from(data, position)
+        parsed.append(Message(kind, flags, sequence, data[position + _HEADER.size : position + length]))
+        position += (max(length, _HEADER.size) + 3) & ~3
+    return parsed
