@@ -1,4 +1,4 @@
-"""Execution context of a call, supplied by the entry point or by the daemon: log, sandbox, agent, interruption."""
+"""Execution context of a call, supplied by the entry point or by the daemon: log, sandbox, interruption."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import contextlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from cni_contrail.agent.client import AgentClient, agent_client
 from cni_contrail.deadline import NEVER, Interruption
 from cni_contrail.log import Log
 from cni_contrail.sandbox import Sandbox
-from cni_contrail.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +41,6 @@ class ExecutionContext:
     def sandbox(self, path: str) -> Sandbox:
         """The sandbox at CNI_NETNS."""
         return Sandbox(path)
-
-    def agent(self, settings: Settings) -> AgentClient:
-        """The agent of this node."""
-        return agent_client(settings)
 
     def namespaces(self, directory: str) -> Namespaces:
         """The namespaces of networks below the directory, for an ADD."""

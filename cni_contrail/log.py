@@ -22,24 +22,31 @@ _MAX_REPORTED = 16  # files: a network configuration may name any file, and the 
 # A message may quote what a tenant wrote: in a terminal, control characters would forge lines.
 _ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {9: "\\t", 10: "\\n", 13: "\\r"}
 
+_NO_CONTEXT: Mapping[str, str] = {}
+
 _reported: dict[str, object] = {}  # files with a warning on standard error; the value identifies its writer
 
 
 class Log:
     """Writes lines of `level` and above; `bind` returns one with more context in its lines."""
 
-    def __init__(self, path: str = "", level: str = "info", *, json_lines: bool = False) -> None:
+    def __init__(
+        self,
+        path: str = "",
+        level: str = "info",
+        *,
+        json_lines: bool = False,
+        context: Mapping[str, str] = _NO_CONTEXT,
+    ) -> None:
         self._path = path
         self._level = level
-        self._form = _json_line if json_lines else _text_line
-        self._context: Mapping[str, str] = {}
+        self._json_lines = json_lines
+        self._context = context
 
     def bind(self, **context: str) -> Log:
         """Returns a log that adds `key=value` of each argument to its lines, cut; empty values are omitted."""
-        bound = Log(self._path, self._level)
-        bound._form = self._form
-        bound._context = {**self._context, **{key: cut(value) for key, value in context.items() if value}}
-        return bound
+        added = {key: cut(value) for key, value in context.items() if value}
+        return Log(self._path, self._level, json_lines=self._json_lines, context={**self._context, **added})
 
     def debug(self, message: str) -> None:
         """Logs a single step of a call."""
@@ -73,7 +80,8 @@ class Log:
     def _line(self, level: str, message: str) -> bytes:
         now = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
-        return (self._form(stamp, level.upper(), self._context, message) + "\n").encode(errors="backslashreplace")
+        form = _json_line if self._json_lines else _text_line
+        return (form(stamp, level.upper(), self._context, message) + "\n").encode(errors="backslashreplace")
 
     def _report_once(self, error: OSError) -> None:
         mine = object()

@@ -66,7 +66,7 @@ class PendingNotifications:
     """The pending notifications of one node, below its `state-dir`."""
 
     def __init__(self, state_dir: str, log: Log) -> None:
-        self._directory = os.path.join(state_dir, ".pending")
+        self._directory = f"{state_dir}/.pending"
         self._log = log
 
     def notify(self, agent: AgentClient, notification: Notification, timeout: float) -> None:

@@ -107,14 +107,14 @@ class InterfaceListRequest:
 
     def _look(self) -> ServedList | str:
         answer = self._agent.read_vm_config(self._request.take())
-        where = f"agent at {self._agent.endpoint}"
         if answer.interfaces is None:
             uid = f" with uid {cut(self._pod.uid)}" if self._pod.uid else ""
             why = f": {answer.pending}" if answer.pending else ""
-            return f"{where} has no interfaces for pod {cut(str(self._pod))} ({cut(self._virtual_machine)}){uid}{why}"
+            pod = f"pod {cut(str(self._pod))} ({cut(self._virtual_machine)}){uid}"
+            return f"agent at {self._agent.endpoint} has no interfaces for {pod}{why}"
         served = read_list(answer.interfaces)
         missing = served.missing(self._pod.uid)
-        return f"{where}, pod {cut(str(self._pod))}: {missing}" if missing else served
+        return f"agent at {self._agent.endpoint}, pod {cut(str(self._pod))}: {missing}" if missing else served
 
 
 class PlugRequest:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from cni_contrail.agent.client import AgentClient
+from cni_contrail.agent.client import agent_client
 from cni_contrail.agent.notifications import Notification, PendingNotifications
 from cni_contrail.execution_context import ExecutionContext
-from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import Log
 from cni_contrail.settings import Settings
 from cni_contrail.state.attachments import Attachments
@@ -16,27 +15,19 @@ from cni_contrail.state.port_files import PortFiles
 NOTIFY_TIMEOUT = 2.0  # seconds that DEL waits for the agent to take a notification
 
 
-class NodeServices(NamedTuple):
-    """Settings, log and execution context; the properties are the parts that commands work with."""
+class NodeServices:
+    """Settings, log and execution context of a call, and the parts of the node that commands work with.
 
-    settings: Settings
-    log: Log
-    context: ExecutionContext
+    `pending` are notifications that the agent has not received yet.
+    """
 
-    @property
-    def agent(self) -> AgentClient:
-        """The agent of this node."""
-        return self.context.agent(self.settings)
-
-    @property
-    def attachments(self) -> Attachments:
-        """The records of this node."""
-        return Attachments(self.settings.state_dir, self.log)
-
-    @property
-    def pending(self) -> PendingNotifications:
-        """Notifications that the agent has not received yet."""
-        return PendingNotifications(self.settings.state_dir, self.log)
+    def __init__(self, settings: Settings, log: Log, context: ExecutionContext) -> None:
+        self.settings = settings
+        self.log = log
+        self.context = context
+        self.agent = agent_client(settings)
+        self.attachments = Attachments(settings.state_dir, log)
+        self.pending = PendingNotifications(settings.state_dir, log)
 
     def port_files(self, vm_name: str) -> PortFiles:
         """Returns the port files of a VM."""

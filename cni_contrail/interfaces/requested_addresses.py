@@ -7,7 +7,7 @@ This module only ensures that no request is silently ignored. Sources in the ord
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cni_contrail.addresses import canonical_address
 from cni_contrail.errors import Code, PluginError
@@ -23,26 +23,30 @@ if TYPE_CHECKING:
 
 def reject_unmet_requests(interface: ServedInterface, config: NetworkConfig, call: Call) -> None:
     """Raises `PluginError` with code 7, naming both values, if a requested MAC or address was not allocated."""
-    mac = _requested(config, call, "mac", "MAC")
+    sources = _sources(config, call)
+    mac = _requested(sources, "mac")
     if mac is not None and (not isinstance(mac, str) or mac.lower().replace("-", ":") != interface.mac):
         raise PluginError(
             Code.INVALID_CONFIG, f"MAC {cut(str(mac))} is requested, but the agent allocated {interface.mac}"
         )
     allocated = [each.address.address for each in interface.addresses or ()]
-    for requested in _addresses(_requested(config, call, "ips", "IP")):
+    for requested in _addresses(_requested(sources, "ips")):
         if canonical_address(requested.partition("/")[0]) not in allocated:
             message = f"address {cut(requested)} is requested, but the agent allocated {', '.join(allocated) or 'none'}"
             raise PluginError(Code.INVALID_CONFIG, message)
 
 
-def _requested(config: NetworkConfig, call: Call, key: str, variable: str) -> Any:
+def _sources(config: NetworkConfig, call: Call) -> Sequence[Mapping[str, Any]]:
     arguments = object_at(config.document, "args").get("cni")
-    sources: tuple[Mapping[str, Any], ...] = (
+    return (
         # go-cni capitalizes the keys of runtimeConfig; Go matches JSON keys case-insensitively
         {name.lower(): value for name, value in object_at(config.document, "runtimeConfig").items()},
         arguments if isinstance(arguments, dict) else {},
-        {key: call.args.get(variable)},
+        {"mac": call.args.get("MAC"), "ips": call.args.get("IP")},
     )
+
+
+def _requested(sources: Sequence[Mapping[str, Any]], key: str) -> Any:
     return next((source[key] for source in sources if source.get(key)), None)
 
 

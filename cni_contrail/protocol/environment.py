@@ -50,23 +50,21 @@ class Call(NamedTuple):
 def read_call(environment: Mapping[str, str]) -> Call:
     """Parses the variables; raises `PluginError` with code 4 for a missing or malformed one."""
     command = environment.get("CNI_COMMAND", "")
-    missing = []
-    for name in _REQUIRED.get(command, ("CNI_COMMAND",)):
-        value = environment.get(name, "")
-        if not value:
-            missing.append(name)
-        elif name == "CNI_CONTAINERID":
-            _check_container_id(value)
-        elif name == "CNI_IFNAME":
-            _check_ifname(value)
+    required = _REQUIRED.get(command, ("CNI_COMMAND",))
+    container_id, ifname = environment.get("CNI_CONTAINERID", ""), environment.get("CNI_IFNAME", "")
+    if container_id and "CNI_CONTAINERID" in required:
+        _check_container_id(container_id)
+    if ifname and "CNI_IFNAME" in required:
+        _check_ifname(ifname)
+    missing = [name for name in required if not environment.get(name)]
     if missing:
         raise PluginError(Code.INVALID_ENVIRONMENT, f"required env variables [{','.join(missing)}] missing")
     args, malformed_arg = read_args(environment.get("CNI_ARGS", ""))
     return Call(
         command=command,
-        container_id=environment.get("CNI_CONTAINERID", ""),
+        container_id=container_id,
         netns=environment.get("CNI_NETNS", ""),
-        ifname=environment.get("CNI_IFNAME", ""),
+        ifname=ifname,
         args=args,
         malformed_arg=malformed_arg,
         own_netns_allowed=environment.get("CNI_NETNS_OVERRIDE", "").upper() in ("TRUE", "1"),

@@ -23,7 +23,6 @@ _VERSION = 2  # of the file format; no other version is read
 
 # Keys of the file are the field names, except these.
 _KEYS = {"vm_uuid": "machine", "vm_name": "machine_name", "vrouter_agent": "stock"}
-_FIELDS = {key: field for field, key in _KEYS.items()}
 
 _PLAN_LISTS = {
     "addresses": Address,
@@ -99,9 +98,10 @@ class Record(NamedTuple):
 
 def encode_record(record: Record) -> bytes:
     """Returns the content of the record's file."""
-    others = {"version": _VERSION, **{_KEYS.get(field, field): value for field, value in record._asdict().items()}}
-    others["replaced"] = [each._asdict() for each in record.replaced]
+    others = {"version": _VERSION, **record._asdict(), "replaced": [each._asdict() for each in record.replaced]}
     del others["interfaces"]
+    for field, key in _KEYS.items():
+        others[key] = others.pop(field)
     return f'{json.dumps(others)[:-1]}, "interfaces": {_encoded(record.interfaces)}}}'.encode()
 
 
@@ -135,8 +135,9 @@ def _record(document: dict[str, Any]) -> Record:
         raise ValueError("attempt is not 16 hexadecimal digits")
     interfaces = tuple(_interface(each) for each in document.pop("interfaces"))
     replaced = tuple(ReplacedRoute(**each) for each in document.pop("replaced"))
-    fields = {_FIELDS.get(key, key): value for key, value in document.items()}
-    return Record(**fields, interfaces=interfaces, replaced=replaced)
+    for field, key in _KEYS.items():
+        document[field] = document.pop(key)
+    return Record(**document, interfaces=interfaces, replaced=replaced)
 
 
 def _interface(document: Mapping[str, Any]) -> AttachedInterface:
