@@ -98,7 +98,7 @@ class AgentClient:
 
     def _decode_list(self, exchange: HttpExchange, answer: HttpResponse) -> list[Any]:
         try:
-            document = json.loads(answer.body)
+            document = json.loads(answer.body.decode())
         except (ValueError, RecursionError) as error:
             raise self._malformed(exchange, f"not JSON: {error}") from error
         if not isinstance(document, list):

@@ -156,7 +156,7 @@ class _Head(NamedTuple):
 def _read_head(stream: _Stream) -> _Head:
     status_line, *header_lines = stream.until(b"\r\n\r\n", _MAX_HEAD).decode("latin-1").split("\r\n")
     version, status, *_ = status_line.split(" ", 2)
-    pairs = (line.partition(":") for line in header_lines)
+    pairs = [line.partition(":") for line in header_lines]
     return _Head(version, int(status), {name.strip().lower(): value.strip() for name, _, value in pairs})
 
 

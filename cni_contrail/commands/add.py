@@ -20,7 +20,7 @@ from cni_contrail.commands.attach import attach_interfaces
 from cni_contrail.commands.attach_steps import FinishedAttachment
 from cni_contrail.commands.attempt import Attempt, StartedAttempt
 from cni_contrail.commands.interface_selection import select_interfaces
-from cni_contrail.commands.request import Request, open_sandbox
+from cni_contrail.commands.request import OpenSandbox, Request
 from cni_contrail.commands.sweep import sweep
 from cni_contrail.errors import PluginError
 from cni_contrail.interfaces.served import ServedList
@@ -36,7 +36,7 @@ def add(request: Request) -> str:
     reject_unsupported_fields(request.config)
     budget = _budget(request)
     with (
-        open_sandbox(request) as netns,
+        OpenSandbox(request) as netns,
         # Sent before the first lock and file: the agent works while they are taken and written.
         contextlib.closing(
             InterfaceListRequest(node.agent, request.virtual_machine_name, request.pod, budget)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cni_contrail.addresses import DEFAULT_DESTINATION, family_of
-from cni_contrail.commands.request import Request, open_sandbox
+from cni_contrail.commands.request import OpenSandbox, Request
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.check import check_interfaces
 from cni_contrail.link.errors import LinkError
@@ -31,7 +31,7 @@ def check(request: Request) -> None:
     previous = previous_result(request.config)
     if previous is None:
         raise PluginError(Code.INVALID_CONFIG, "prevResult: missing, CHECK requires it")
-    with open_sandbox(request) as netns:
+    with OpenSandbox(request) as netns:
         record = _record(request)
         if not record.isolated:
             _isolate(request, record)

@@ -7,7 +7,7 @@ only what this container's own record names: a newer container of the same pod i
 from __future__ import annotations
 
 from cni_contrail.commands.detach import detach
-from cni_contrail.commands.request import Request, open_sandbox
+from cni_contrail.commands.request import OpenSandbox, Request
 from cni_contrail.commands.sweep import sweep
 from cni_contrail.errors import Code, DamagedRecordError, PluginError
 from cni_contrail.sandbox import Sandbox
@@ -46,7 +46,7 @@ def _own_netns_error(request: Request) -> PluginError | None:
     if not request.call.netns:
         return None
     try:
-        with open_sandbox(request):
+        with OpenSandbox(request):
             return None
     except PluginError as error:
         return error if error.code == Code.OWN_NETNS else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from types import TracebackType
 
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.errors import Code, PluginError
@@ -55,21 +54,31 @@ class Request(NamedTuple):
         return self.node.attachments.lock(self.call.container_id, LOCK_TIMEOUT)
 
 
-@contextlib.contextmanager
-def open_sandbox(request: Request) -> Iterator[int]:
-    """Opens CNI_NETNS and yields its descriptor.
+class OpenSandbox:
+    """Opens CNI_NETNS while a `with` block runs, and returns its descriptor.
 
     Raises `PluginError` with code 4 if it is no network namespace, 8 if it is the plugin's own one. That is checked
     before anything changes there; the reference library checks it only afterwards.
     """
-    try:
-        netns = request.sandbox.open()
-    except NetnsError as error:
-        raise PluginError(Code.INVALID_ENVIRONMENT, f"CNI_NETNS: {error}") from error
-    try:
-        if is_own_netns(netns) and not request.call.own_netns_allowed:
-            path = cut(request.call.netns)
+
+    __slots__ = ("_netns", "_request")
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    def __enter__(self) -> int:
+        call = self._request.call
+        try:
+            self._netns = self._request.sandbox.open()
+        except NetnsError as error:
+            raise PluginError(Code.INVALID_ENVIRONMENT, f"CNI_NETNS: {error}") from error
+        if is_own_netns(self._netns) and not call.own_netns_allowed:
+            os.close(self._netns)
+            path = cut(call.netns)
             raise PluginError(Code.OWN_NETNS, f"CNI_NETNS: {path} is the plugin's own network namespace")
-        yield netns
-    finally:
-        os.close(netns)
+        return self._netns
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._netns)

@@ -112,8 +112,5 @@ def _check_header(netns: int, environment: int, data: int, *, has_descriptor: bo
 
 
 def _environment(data: bytes) -> Mapping[str, str]:
-    environment: dict[str, str] = {}
-    for each in filter(None, os.fsdecode(data).split("\0")):
-        name, _, value = each.partition("=")
-        environment.setdefault(name, value)  # the first of two counts, as in `os.environ`
-    return environment
+    pairs = [each.partition("=") for each in os.fsdecode(data).split("\0") if each]
+    return {name: value for name, _, value in reversed(pairs)}  # the first of two counts, as in `os.environ`

@@ -49,7 +49,7 @@ def _hashed(text: str) -> str:
     # blake2b is built in; OpenSSL's algorithms take longer to look up.
     digest = hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).digest()
     number = int.from_bytes(digest, "big") >> 4  # 60 bits: 12 characters of 5
-    return "".join(_BASE32[number >> shift & 31] for shift in range(55, -1, -5))
+    return "".join([_BASE32[number >> shift & 31] for shift in range(55, -1, -5)])
 
 
 def alias(container_id: str, pod: PodIdentity, interface_uuid: str) -> str:
