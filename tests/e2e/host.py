@@ -1,4 +1,4 @@
-"""Temporary host: network, mount and process namespaces for a complete node with its container runtime.
+"""Temporary host: network, host name, mount and process namespaces for a complete node with its container runtime.
 
 Other software uses fixed paths (/etc/cni, /opt/cni, /var/lib/cni, /run, ...). On a temporary host these folders are
 private and empty at first, so everything is installed as on a real node, and nothing of the real host is used or
@@ -18,7 +18,7 @@ from tests.support.netns import Netns
 
 _FIRST_PROCESS = Path(__file__).with_name("host.sh")
 _DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")  # no container outlives a killed test run
-_NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private")
+_NAMESPACES = ("--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private")
 _END_TIMEOUT = 10.0
 _CGROUPS = Path("/sys/fs/cgroup")
 
@@ -32,7 +32,7 @@ class Host:
     def __init__(self, net: Netns, first_process: int) -> None:
         self.net = net
         self.root = Path(f"/proc/{first_process}/root")
-        self.enter = ("nsenter", f"--target={first_process}", "--mount", "--pid", "--net", "--")
+        self.enter = ("nsenter", f"--target={first_process}", "--uts", "--mount", "--pid", "--net", "--")
 
     @property
     def cgroup(self) -> str:
@@ -42,6 +42,12 @@ class Host:
     def path(self, inside: str) -> Path:
         """Path of a file of the host, as seen by the test."""
         return self.root / inside.lstrip("/")
+
+    def make_cgroup(self) -> None:
+        """Creates the control group, which some programs expect, in all hierarchies; it is removed with the host."""
+        version_1 = [each.parent for each in _CGROUPS.glob("*/cgroup.procs")]
+        for hierarchy in version_1 or [_CGROUPS]:
+            (hierarchy / self.net.name).mkdir()
 
     def start(self, *command: str, **options: Any) -> subprocess.Popen[str]:
         """Starts a command on the host."""

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,27 @@ class CommandError(Exception):
 
 
 class Kubectl:
-    """Runs commands on a cluster in the folder `work`; `scripts/e2e` has kubectl and helm on the PATH."""
+    """Runs commands on a cluster in the folder `work`; `scripts/e2e` has kubectl and helm on the PATH.
 
-    def __init__(self, kubeconfig: Path, work: Path = ROOT) -> None:
+    `enter` is the prefix of a command that runs where the cluster is reachable.
+    """
+
+    def __init__(self, kubeconfig: Path, work: Path = ROOT, enter: Sequence[str] = ()) -> None:
         self._work = work
+        self._enter = enter
         self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
 
     def __call__(self, *arguments: str) -> str:
         """Runs kubectl, and returns its output. Raises CommandError if it fails."""
-        return _run("kubectl", *arguments, cwd=self._work, env=self._environment)
+        return _run(*self._enter, "kubectl", *arguments, cwd=self._work, env=self._environment)
 
     def helm(self, *arguments: str) -> str:
         """Runs helm, and returns its output. Raises CommandError if it fails."""
-        return _run("helm", *arguments, cwd=self._work, env=self._environment)
+        return _run(*self._enter, "helm", *arguments, cwd=self._work, env=self._environment)
 
     def shell(self, script: str) -> str:
         """Runs a script that calls kubectl, and returns its output. Raises CommandError if a command fails."""
-        return _run("bash", "-euc", script, cwd=self._work, env=self._environment)
+        return _run(*self._enter, "bash", "-euc", script, cwd=self._work, env=self._environment)
 
 
 def built(folder: Path) -> list[Object]:

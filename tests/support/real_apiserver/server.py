@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.support.free_port import free_port
 from tests.support.real_apiserver.etcd import Etcd
@@ -35,20 +35,28 @@ _TIMEOUT = 30.0
 class ApiServer(ServerProcess):
     """Stores its data below `work`; its address is the same after each start. `options` are added to the command."""
 
+    address: ClassVar = "127.0.0.1"
+
     def __init__(self, work: Path, binaries: Path, *options: str) -> None:
         self.etcd = Etcd(work, binaries / "etcd")
         self._work = work
         self._port = free_port()
-        command = [str(binaries / "kube-apiserver"), *self._options(), *options]
+        settings = (f"--{name}={value}" for name, value in self._settings().items())
+        command = [str(binaries / "kube-apiserver"), *settings, *options]
         super().__init__(command, work / "kube-apiserver.log", is_ready=self._is_ready)
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self._port}"
+        return f"https://{self.address}:{self._port}"
 
     @property
     def _audit_log(self) -> Path:
         return self._work / "audit.log"
+
+    @property
+    def service_account_key(self) -> Path:
+        """The private key that signs tokens of service accounts."""
+        return self._work / "service-accounts.key"
 
     @property
     def authority(self) -> Path:
@@ -133,8 +141,9 @@ class ApiServer(ServerProcess):
             answered: bytes = answer.read()
         return answered
 
-    def _options(self) -> list[str]:
-        key = self._work / "service-accounts.key"
+    def _settings(self) -> dict[str, object]:
+        """Writes the files that it needs, and returns its options."""
+        key = self.service_account_key
         subprocess.run(
             ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)], check=True, timeout=30
         )
@@ -142,14 +151,14 @@ class ApiServer(ServerProcess):
         tokens.write_text(f'{_ADMIN},{_ADMIN},{_ADMIN},"system:masters"\n')
         policy = self._work / "audit.json"
         policy.write_text(json.dumps(_AUDITED))
-        settings = {
+        return {
             "audit-policy-file": policy,
             "audit-log-path": self._audit_log,
             "etcd-servers": self.etcd.url,
             "etcd-compaction-interval": 0,  # tests compact the history themselves
-            "bind-address": "127.0.0.1",
+            "bind-address": self.address,
             "secure-port": self._port,
-            "advertise-address": "127.0.0.1",
+            "advertise-address": self.address,
             "endpoint-reconciler-type": "none",  # endpoints must not be loopback addresses
             "cert-dir": self._work / "certificates",
             "service-account-issuer": "https://kubernetes.default.svc",
@@ -160,7 +169,6 @@ class ApiServer(ServerProcess):
             "authorization-mode": "RBAC",
             "disable-admission-plugins": "ServiceAccount",  # it waits for objects of a controller, and none runs
         }
-        return [f"--{name}={value}" for name, value in settings.items()]
 
 
 @contextlib.contextmanager

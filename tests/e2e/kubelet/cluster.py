@@ -1,0 +1,143 @@
+"""Cluster of two nodes with the manifests of `deploy/overlays/standalone` as they are, and what users do with it."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.e2e.host import temporary_host
+from tests.e2e.interfaces import Interface, interfaces
+from tests.e2e.kubelet.busybox_image import write_busybox_image
+from tests.e2e.kubelet.control_plane import control_plane
+from tests.e2e.kubelet.fabric import Fabric
+from tests.e2e.kubelet.node import Node
+from tests.e2e.polling import wait_until
+from tests.support.kubectl.client import CommandError, Kubectl
+
+IMAGE = "CONTRAIL_IMAGE"
+"""Environment variable with the archive of the image; `scripts/e2e` sets it."""
+
+NAMESPACE = "demo"
+"""Namespace of the users; it has the networks `blue`, which is dual stack, and `green`, which is IPv6 only."""
+
+NODES = 2
+TIMEOUT = "--timeout=55s"
+STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
+WORKLOADS = Path(__file__).with_name("workloads")
+_NAD_DEFINITION = "crd/network-attachment-definitions.k8s.cni.cncf.io"
+
+
+class Pod(NamedTuple):
+    """A pod, as the API server has it; `addresses` are by the names of its interfaces, in their order."""
+
+    name: str
+    uid: str
+    node: str
+    addresses: dict[str, list[str]]
+
+
+class Cluster:
+    """The running nodes. `kubectl` is the administrator's."""
+
+    def __init__(self, kubectl: Kubectl, nodes: list[Node]) -> None:
+        self.kubectl = kubectl
+        self.nodes = nodes
+
+    def install(self) -> None:
+        """Applies the manifests, waits until all is ready, and creates the namespace of the users."""
+        self.kubectl("apply", "-k", "deploy/overlays/standalone")
+        for each in ("daemonset/contrail-node", "deployment/contrail-manager"):
+            self.kubectl("-n", "contrail", "rollout", "status", each, TIMEOUT)
+        self.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
+        self.kubectl("wait", "--for=condition=established", _NAD_DEFINITION, TIMEOUT)
+        self.kubectl("create", "namespace", NAMESPACE)
+        self.apply("networks")
+
+    def __call__(self, *arguments: str) -> str:
+        """Runs kubectl in the namespace of the users."""
+        return self.kubectl("-n", NAMESPACE, *arguments)
+
+    def get(self, *what: str) -> Any:
+        """An object of the namespace, or a list of them."""
+        return json.loads(self("get", "-o", "json", *what))
+
+    def apply(self, workload: str) -> None:
+        """Creates the objects of a file."""
+        self("apply", "-f", str(WORKLOADS / f"{workload}.yaml"))
+
+    def delete(self, workload: str) -> None:
+        """Deletes the objects of a file, and waits until they and their pods are gone."""
+        self("delete", "-f", str(WORKLOADS / f"{workload}.yaml"), "--cascade=foreground", TIMEOUT)
+
+    def pods(self, app: str) -> list[Pod]:
+        """The pods of a workload, in the order of their names."""
+        items = self.get("pods", "-l", f"app={app}")["items"]
+        return sorted(map(_pod, items), key=lambda pod: pod.name)
+
+    def addressed_pods(self, app: str) -> list[Pod]:
+        """Waits until the pods of a workload are annotated with their addresses, and returns them."""
+        wait_until(lambda: all(pod.addresses for pod in self.pods(app)), what=f"annotated: pods of {app}")
+        return self.pods(app)
+
+    def virtual_machines(self) -> list[str]:
+        """The uids of all pods that have interfaces, in any namespace."""
+        items = json.loads(self.kubectl("get", "virtualmachines", "-A", "-o", "json"))["items"]
+        return [item["metadata"]["name"] for item in items]
+
+    def run(self, pod: str, *command: str) -> str:
+        """Runs a command in a pod; returns its output."""
+        return self("exec", pod, "--", *command)
+
+    def interfaces(self, pod: str) -> dict[str, Interface]:
+        """The interfaces that a pod has."""
+        return interfaces(lambda *arguments: self.run(pod, "ip", *arguments))
+
+    def await_reachable(self, source: Pod, target: Pod) -> None:
+        """Waits until echo requests to each address of the target are answered."""
+        addresses = [address for each in target.addresses.values() for address in each]
+        script = f"for address in {' '.join(addresses)}; do ping -c 1 -W 1 $address || exit; done"
+        wait_until(lambda: self._succeeds(source, script), what=f"reached from {source.name}: {target}")
+
+    def _succeeds(self, pod: Pod, script: str) -> bool:
+        try:
+            self.run(pod.name, "sh", "-c", script)
+        except CommandError:
+            return False
+        return True
+
+
+def _pod(item: dict[str, Any]) -> Pod:
+    metadata = item["metadata"]
+    status = json.loads(metadata.get("annotations", {}).get(STATUS_KEY, "[]"))
+    addresses = {each["interface"]: each["ips"] for each in status}
+    return Pod(metadata["name"], metadata["uid"], item["spec"].get("nodeName", ""), addresses)
+
+
+@contextlib.contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """Runs a control plane and nodes, without the manifests, until the context is left."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct-")))
+        busybox = folder / "busybox.tar"
+        write_busybox_image(busybox)
+        images = [Path(os.environ[IMAGE]).absolute(), busybox]
+        fabric = Fabric()
+        stack.callback(fabric.close)
+        (folder / "control-plane").mkdir()
+        server = stack.enter_context(control_plane(fabric, folder / "control-plane"))
+        nodes = []
+        for number in range(1, NODES + 1):
+            work = folder / f"node-{number}"
+            work.mkdir()
+            host = stack.enter_context(temporary_host())
+            node = Node(number, host, fabric, work, server.kubeconfig())
+            stack.callback(node.kill)
+            nodes.append(node)
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda node: node.start(images), nodes))
+        enter = ("nsenter", f"--net={fabric.namespace.path}", "--")
+        yield Cluster(Kubectl(server.kubeconfig(), enter=enter), nodes)

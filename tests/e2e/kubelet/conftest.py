@@ -1,0 +1,68 @@
+"""A cluster of two nodes with the manifests installed, for all tests of the folder, and a check after each module."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.kubelet.cluster import Cluster, running_cluster
+from tests.e2e.kubelet.leftovers import of_node
+from tests.e2e.polling import wait_until
+
+Apply = Callable[[str], None]
+
+_TIMEOUT = 300
+"""Seconds for the first test, which starts the cluster."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sets the timeout."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(_TIMEOUT))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as cluster:
+        cluster.install()
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> None:
+    """Replaced by a check of this folder, whose other name lets the cluster start after the checks of the whole run."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pods_leave_nothing(cluster: Cluster) -> Iterator[None]:
+    """Fails if anything of the pods of a module is left on a node."""
+    before = _of_all_nodes(cluster)
+    yield
+    wait_until(
+        lambda: _of_all_nodes(cluster) == before,
+        what="without leftovers",
+        otherwise=lambda: f"left: {_of_all_nodes(cluster) - before}, missing: {before - _of_all_nodes(cluster)}",
+    )
+
+
+@pytest.fixture
+def apply(cluster: Cluster) -> Iterator[Apply]:
+    """Creates the objects of a file in `workloads`, and deletes them after the test."""
+    applied: list[str] = []
+
+    def create(workload: str) -> None:
+        applied.append(workload)
+        cluster.apply(workload)
+
+    yield create
+    for workload in applied:
+        cluster.delete(workload)
+
+
+def _of_all_nodes(cluster: Cluster) -> Counter[str]:
+    found = Counter[str]()
+    for node in cluster.nodes:
+        found.update(of_node(node))
+    return found
