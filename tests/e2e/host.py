@@ -72,11 +72,18 @@ def temporary_host() -> Iterator[Host]:
     """Yields a new host and removes it with everything on it."""
     net = Netns("host")
     try:
-        with _first_process(net) as pid:
-            yield Host(net, pid)
+        with host_of(net) as host:
+            yield host
     finally:
         net.delete()
         _remove_cgroups(net.name)
+
+
+@contextlib.contextmanager
+def host_of(net: Netns) -> Iterator[Host]:
+    """Yields a host in an existing network namespace, and ends all of its processes."""
+    with _first_process(net) as pid:
+        yield Host(net, pid)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """`contrailctl check connectivity --live` on three nodes: temporary pods whose packets take the paths of all pods.
 
 Networks have equal subnets, and one reaches outside. The outside is the fabric's own namespace; the address of the
-API server's Service leads there, too, as kube-proxy would make it.
+API server's Service leads there, too, by a kube-proxy on each node.
 """
 
 import json
@@ -16,12 +16,13 @@ from contrailctl.check.live.run import RUN_LABEL
 from contrailctl.check.live.wire import PORT
 from tests.e2e.across_nodes.checked_cluster import BLUE, CheckedCluster, checked_cluster
 from tests.e2e.across_nodes.cluster import Cluster
+from tests.e2e.across_nodes.kube_proxies import kube_proxies
 from tests.e2e.across_nodes.played_kubelets import played_kubelets
 from tests.e2e.polling import wait_until
 from tests.support.cluster_processes import BINARIES
 
 _OUTSIDE = ("192.0.2.254", f"[2001:db8::fe]:{PORT}")
-_CLUSTER_IP = "10.96.0.1"
+_SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 
 pytestmark = pytest.mark.timeout(240)  # a dozen pods come and go, and what must not answer is waited for
 
@@ -33,6 +34,7 @@ def checked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     cluster.add_nad("nat", cidr="10.9.0.0/16,fd09::/64", **{"opencontrail.org/ip_fabric_snat": "true"})
     with ExitStack() as stack:
         stack.enter_context(_outside(cluster))
+        stack.enter_context(kube_proxies(cluster, folder))
         found = stack.enter_context(checked_cluster(cluster, folder))
         wait_until(lambda: found.found("--no-probes") == set(), what="reported by all nodes")
         stack.enter_context(played_kubelets(cluster, folder))
@@ -41,14 +43,14 @@ def checked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @contextmanager
 def _outside(cluster: Cluster) -> Iterator[None]:
-    """A host on the fabric that answers, and to which nodes translate the address of the API server's Service."""
+    """A host on the fabric that answers, also as what is behind the API server's Service."""
     cluster.fabric.ip("address", "add", "192.0.2.254/24", "dev", "fabric")
     cluster.fabric.ip("address", "add", "2001:db8::fe/64", "dev", "fabric", "nodad")
-    for node in cluster.nodes:
-        chain = "chain prerouting { type nat hook prerouting priority dstnat; "
-        rule = f"ip daddr {_CLUSTER_IP} tcp dport 443 dnat to 192.0.2.254:{PORT}; }}"
-        made = node.namespace.run("nft", f"table ip services {{ {chain}{rule}; }}")
-        assert made.returncode == 0, made.stderr
+    metadata = {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}}
+    endpoints = [{"addresses": ["192.0.2.254"], "conditions": {"ready": True}}]
+    ports = [{"name": "https", "port": PORT, "protocol": "TCP"}]
+    slice_ = {"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": ports}
+    cluster.server.ask("POST", _SLICES, slice_)
     command = [
         "nsenter",
         f"--net={cluster.fabric.path}",

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.e2e.datapath.cluster import POD_SUBNETS, SERVER_PORT, Cluster, Service
-from tests.e2e.datapath.kube_proxy import MODES, KubeProxy
-from tests.e2e.datapath.name_server import serve_names
+from tests.e2e.datapath.cluster import POD_SUBNETS, Cluster
 from tests.e2e.datapath.node import NODE, OUTSIDE, UPLINK, AttachedPod, Node
 from tests.e2e.host import temporary_host
+from tests.e2e.kube_proxy import MODES, KubeProxy
+from tests.e2e.name_server import serve_names
 from tests.e2e.polling import wait_until
+from tests.e2e.services import SERVER_PORT, Service
 from tests.support.cluster_processes import running
 from tests.support.loopback_proxy import loopback_proxy
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver

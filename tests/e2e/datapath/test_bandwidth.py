@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cni_contrail.datapath.desired import GATEWAY_MAC
-from tests.e2e.datapath.cluster import SERVER_PORT
-from tests.e2e.datapath.name_server import Connection, serve_names
 from tests.e2e.datapath.node import FAMILIES, NODE, OUTSIDE, AttachedPod, Node
+from tests.e2e.name_server import Connection, serve_names
 from tests.e2e.polling import wait_until
+from tests.e2e.services import SERVER_PORT
 
 RATE, BURST = 16_000_000, 800_000  # bits per second, bits
 LIMITS = {"ingressRate": RATE, "ingressBurst": BURST, "egressRate": RATE, "egressBurst": BURST}

@@ -6,13 +6,14 @@ from functools import partial
 import pytest
 
 from demo import echo
-from tests.e2e.datapath.cluster import SERVICE_PORT, Cluster, Service
+from tests.e2e.datapath.cluster import Cluster
 from tests.e2e.datapath.conftest import Pods, Services
-from tests.e2e.datapath.kube_proxy import KubeProxy
-from tests.e2e.datapath.name_server import Answer, Connection, ask
 from tests.e2e.datapath.node import FAMILIES, NODE, OUTSIDE, Node
+from tests.e2e.kube_proxy import KubeProxy
+from tests.e2e.name_server import Answer, Connection, ask
 from tests.e2e.plugin_installation import COMMANDS
 from tests.e2e.polling import wait_until
+from tests.e2e.services import SERVICE_PORT, Service
 
 pytestmark = pytest.mark.usefixtures("kube_proxy")
 

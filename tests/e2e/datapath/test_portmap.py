@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.datapath.cluster import SERVER_PORT
 from tests.e2e.datapath.conftest import Pods
-from tests.e2e.datapath.name_server import TCP, UDP, Answer, ask, serve_names
 from tests.e2e.datapath.node import FAMILIES, GATEWAYS, NODE, OUTSIDE, AttachedPod, Node
+from tests.e2e.name_server import TCP, UDP, Answer, ask, serve_names
+from tests.e2e.services import SERVER_PORT
 
 HOST_PORT = 18080
 MAPPINGS: list[dict[str, Any]] = [

@@ -5,10 +5,10 @@ Every server answers with its name and the client's address as it sees it.
 
 import pytest
 
-from tests.e2e.datapath.cluster import SERVER_PORT, SERVICE_PORT
 from tests.e2e.datapath.conftest import Pods, Services
-from tests.e2e.datapath.name_server import TCP, UDP, Answer, ask
 from tests.e2e.datapath.node import EXCLUDED, FAMILIES, GATEWAYS, NODE, OUTSIDE, UPLINK, Node
+from tests.e2e.name_server import TCP, UDP, Answer, ask
+from tests.e2e.services import SERVER_PORT, SERVICE_PORT
 
 pytestmark = [
     pytest.mark.usefixtures("kube_proxy"),
