@@ -43,11 +43,15 @@ class _State(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class DesiredPort(_State, frozen=True):
-    """A plugged port: `link` is its host end, `addresses` are those that it may use, without prefix length."""
+    """A plugged port: `link` is its host end, `addresses` are those that it may use, without prefix length.
+
+    `mtu` is that of its interface: ADD has given it to both ends.
+    """
 
     link: str
     mac: str
     addresses: tuple[str, ...]
+    mtu: int
 
 
 class DesiredNetwork(_State, frozen=True, omit_defaults=True):
@@ -91,12 +95,14 @@ class RoutedNetwork(_State, frozen=True, omit_defaults=True):
 class RoutedPort(_State, frozen=True):
     """A plugged port of index 0; `gateways` are those of its subnets, without prefix length.
 
-    `network` is the number of its network, from which it reaches no other one; 0 is the cluster pod network.
+    `mtu` as in `DesiredPort`. `network` is the number of its network, from which it reaches no other one; 0 is the
+    cluster pod network.
     """
 
     link: str
     mac: str
     addresses: tuple[str, ...]
+    mtu: int
     gateways: tuple[str, ...]
     network: int = 0
 
@@ -345,11 +351,12 @@ def _gateways(addresses: Iterable[InterfaceAddress]) -> Iterator[str]:
 
 
 def _port(interface: VirtualMachineInterface, link: str) -> DesiredPort:
-    return DesiredPort(link, interface.mac, tuple(address.address for address in interface.addresses))
+    return DesiredPort(link, interface.mac, tuple(address.address for address in interface.addresses), interface.mtu)
 
 
 def _routed_port(interface: VirtualMachineInterface, link: str) -> RoutedPort:
     # Not `gateway`, as above: an address of the host end would be taken from the pod that has it.
     gateways = (each.subnet_gateway for each in interface.addresses if each.subnet_gateway)
     addresses = tuple(address.address for address in interface.addresses)
-    return RoutedPort(link, interface.mac, addresses, tuple(dict.fromkeys(gateways)), isolated_network(interface))
+    network = isolated_network(interface)
+    return RoutedPort(link, interface.mac, addresses, interface.mtu, tuple(dict.fromkeys(gateways)), network)

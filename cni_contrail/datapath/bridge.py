@@ -75,14 +75,16 @@ class Neighbour(NamedTuple):
     node: str | None = None
 
 
-def create_bridge(bridge: LinkRef) -> NetlinkRequest:
-    """Requests the bridge, with the gateways' MAC and up. Its MTU is requested then: one given here does not last.
+def create_bridge(bridge: LinkRef, mtu: int) -> NetlinkRequest:
+    """Requests the bridge, with the gateways' MAC and up. Its MTU has to be requested then (`set_bridge_mtu`).
 
     Without multicast snooping, which would need a querier. Netfilter's rules for IP do not apply to its frames, if the
     settings of the namespace (`namespace_settings`) do not let them apply to those of all its bridges.
     """
     mac = attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
-    body = _INFO.pack(0, 0, bridge.ifindex, _UP, _UP) + packed_name(bridge.name) + mac + _BRIDGE_KIND
+    # An MTU given here does not last, and one requested later only if it is another one than the bridge has.
+    other_mtu = packed_mtu(mtu ^ 1)
+    body = _INFO.pack(0, 0, bridge.ifindex, _UP, _UP) + packed_name(bridge.name) + mac + other_mtu + _BRIDGE_KIND
     return NetlinkRequest(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"create bridge {bridge.name}")
 
 

@@ -19,11 +19,15 @@ UPLINK = "up"
 
 
 class LocalPort(NamedTuple):
-    """Host end of a pod's interface: what may be sent from it. `addresses` have no prefix length."""
+    """Host end of a pod's interface: what may be sent from it. `addresses` have no prefix length.
+
+    `mtu` is what ADD has given both ends, in bytes, 0 if that is not known.
+    """
 
     link: str
     mac: str
     addresses: tuple[str, ...]
+    mtu: int = 0
 
 
 class RemoteEndpoint(NamedTuple):
@@ -89,7 +93,8 @@ class RoutedPort(NamedTuple):
     """Host end of a pod's interface of index 0, in the node's own namespace. Addresses have no prefix length.
 
     `gateways` are the addresses by which the pod reaches everything else; `mac` and `addresses` are the pod's.
-    `network` is the number of the port's network, which is isolated from all others; 0 is the cluster's.
+    `network` is the number of the port's network, which is isolated from all others; 0 is the cluster's. `mtu` as in
+    `LocalPort`.
     """
 
     link: str
@@ -97,6 +102,7 @@ class RoutedPort(NamedTuple):
     addresses: tuple[str, ...]
     gateways: tuple[str, ...]
     network: int = 0
+    mtu: int = 0
 
 
 class Masquerade(NamedTuple):

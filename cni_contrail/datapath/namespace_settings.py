@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 from cni_contrail.datapath.kernel_settings import differing, read_settings, write_settings
 from cni_contrail.link.bridge_port import BRIDGE
+from cni_contrail.link.sysctls import MIN_IPV6_MTU
 
 _NAMESPACE = {
     "ipv6/conf/default/accept_ra": "0",
@@ -45,8 +46,8 @@ _OPTIONAL = ("bridge", "ipv6")
 _BRIDGE = {
     # Without it a gateway goes with another address of its subnet that was there before, and is removed.
     f"ipv4/conf/{BRIDGE}/promote_secondaries": "1",
-    f"ipv6/conf/{BRIDGE}/disable_ipv6": "0",
 }
+_BRIDGE_WITH_IPV6 = {f"ipv6/conf/{BRIDGE}/disable_ipv6": "0"}
 
 
 def configure_namespace(sysctl_dir: str) -> int:
@@ -67,9 +68,10 @@ def forward_between_pods(sysctl_dir: str) -> int:
     return _apply(sysctl_dir, _BETWEEN_PODS)
 
 
-def configure_bridge(sysctl_dir: str) -> int:
-    """Writes the settings of the bridge, which exists; returns the number of changes."""
-    return _apply(sysctl_dir, _BRIDGE)
+def configure_bridge(sysctl_dir: str, *, mtu: int) -> int:
+    """Writes the settings of the bridge, which exists and has this MTU; returns the number of changes."""
+    has_ipv6 = mtu >= MIN_IPV6_MTU  # otherwise not even settings of it
+    return _apply(sysctl_dir, _BRIDGE | _BRIDGE_WITH_IPV6 if has_ipv6 else _BRIDGE)
 
 
 def _apply(sysctl_dir: str, desired: Mapping[str, str]) -> int:

@@ -31,6 +31,7 @@ from cni_contrail.datapath.network_state import NetworkState, read_network
 from cni_contrail.datapath.nftables_socket import NftablesSocket
 from cni_contrail.datapath.nftables_tables import remove_tables
 from cni_contrail.datapath.plan import Plan, plan
+from cni_contrail.datapath.port_mtu import low_mtus, raise_mtu
 from cni_contrail.datapath.remote_entries import held_by, no_address_for, with_remotes
 from cni_contrail.datapath.reserved_macs import refused_macs
 from cni_contrail.datapath.too_large import count_too_large
@@ -146,6 +147,7 @@ def _prepare(
         with InNetns(netns):
             changes += disable_forwarding(sysctl_dir)
     requests = list(link_requests(state, network))
+    requests += map(raise_mtu, low_mtus(kernel, network.ports, state.links))
     kernel.execute_all(requests)
     requests += _unblock(kernel, state, {port.link for port in network.ports})
     changes += len(requests)
@@ -155,7 +157,7 @@ def _prepare(
         problem = str(explained(error))
     with InNetns(netns):
         changes += forward_between_pods(sysctl_dir) if network.routes_between_pods else 0
-        changes += configure_bridge(sysctl_dir)
+        changes += configure_bridge(sysctl_dir, mtu=network.mtu)
     if not changes and problem is None:
         return state, 0, None
     return read_network(kernel, filters), changes, problem  # the kernel drops entries of links that change

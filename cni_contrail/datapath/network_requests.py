@@ -45,7 +45,7 @@ def _bridge_requests(state: NetworkState, mtu: int) -> Iterator[NetlinkRequest]:
     if found is None:
         yield from _free_name(state)
         yield links.set_up(_LOOPBACK)
-        yield bridge.create_bridge(state.bridge_link)
+        yield bridge.create_bridge(state.bridge_link, mtu)
         yield bridge.set_bridge_mtu(state.bridge_link, mtu)
     elif not found.is_right(mtu):
         yield bridge.set_bridge(found.link, mtu)

@@ -25,7 +25,7 @@ from cni_contrail.link.addresses import dump_addresses, parse_address
 from cni_contrail.link.bridge_port import bridge_of
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import LinkRef
+from cni_contrail.link.links import LinkInfo, LinkRef
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 from cni_contrail.link.routes import dump_routes
@@ -39,9 +39,10 @@ class NetworkState(NamedTuple):
 
     `ports` are the links that are up, and ports of the bridge with our settings, `other_links` those that are not
     (yet), both by name and without the `tunnels`. `blocked` are ports whose frames the bridge does not forward.
-    `indexes` has every link. `other_tables` of nf_tables are those of other programs. `drops` are counted since the
-    filter was made. `gone` are indexes of links that no longer exist, and of which the filter has counted packets.
-    `rules` are all policy rules, `foreign_routes` those that neither the kernel nor this package has added.
+    `indexes` and `links` have every link by name. `other_tables` of nf_tables are those of other programs. `drops` are
+    counted since the filter was made. `gone` are indexes of links that no longer exist, and of which the filter has
+    counted packets. `rules` are all policy rules, `foreign_routes` those that neither the kernel nor this package has
+    added.
     """
 
     bridge: BridgeInfo | None
@@ -55,6 +56,7 @@ class NetworkState(NamedTuple):
     other_tables: tuple[Table, ...]
     drops: Drops
     gone: frozenset[int]
+    links: dict[str, LinkInfo]
     rules: tuple[bytes, ...] = ()
     foreign_routes: tuple[ForeignRoute, ...] = ()
 
@@ -93,6 +95,7 @@ def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
             {names[index]: packets for index, packets in port_drops.items() if packets and index in names},
         ),
         gone=frozenset(port_drops.keys() - names.keys()),
+        links={link.name: link for link, _ in found},
         rules=tuple(kernel.dump(dump_rules())),
         foreign_routes=foreign_routes,
     )

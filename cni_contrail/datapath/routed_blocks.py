@@ -26,6 +26,7 @@ from cni_contrail.link import links
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.sysctls import MIN_IPV6_MTU
 
 _NOTHING = BlockEntries(frozenset(), {}, {}, {})
 _GONE = (errno.ENODEV, errno.ENOENT, errno.ESRCH, errno.EADDRNOTAVAIL)
@@ -98,13 +99,14 @@ def _make_tunnels(
         kernel.execute_all([] if replaced is None else [links.delete(replaced)])
         create_tunnel(tunnel)
     now = read_tunnels(kernel) if missing else found
-    created = [now[tunnel.name].ref for tunnel, _ in missing if tunnel.name in now]
     remaining = plan_tunnels(desired, now)
-    if _has_ipv6(sysctl_dir):
-        kernel.execute_all([tunnel_messages.disable_addresses(each) for each in created])
-        for name in desired:
-            enable_ipv6(name, sysctl_dir=sysctl_dir)
-    kernel.execute_all([*remaining.correct, *remaining.set_up])
+    kernel.execute_all(remaining.correct)  # first: with a lower MTU a link may have no IPv6
+    with_ipv6 = [name for name, tunnel in desired.items() if tunnel.mtu >= MIN_IPV6_MTU and _has_ipv6(sysctl_dir)]
+    created = {tunnel.name for tunnel, _ in missing} & now.keys() & set(with_ipv6)
+    kernel.execute_all([tunnel_messages.disable_addresses(now[name].ref) for name in sorted(created)])
+    for name in with_ipv6:
+        enable_ipv6(name, sysctl_dir=sysctl_dir)
+    kernel.execute_all(remaining.set_up)
     return len(missing) + len(remaining.correct) + len(remaining.set_up)
 
 

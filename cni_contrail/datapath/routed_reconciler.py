@@ -24,6 +24,7 @@ from cni_contrail.datapath.forwarding import arp_problem, disable_ipv6, enable_f
 from cni_contrail.datapath.missing_modules import commit, open_filters
 from cni_contrail.datapath.nftables_messages import delete_table
 from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.datapath.port_mtu import low_mtus, raise_mtu
 from cni_contrail.datapath.routed_entries import LinkAddress, RoutedEntries, entries_of, has_ipv6, normalised
 from cni_contrail.datapath.routed_plan import RoutedPlan, plan
 from cni_contrail.datapath.routed_requests import port_requests
@@ -75,13 +76,16 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     wanted = frozenset(port.link for port in routed.ports)
     commits = filters.commits
     state = read_routed(kernel, filters, wanted)
+    raised = _raise_mtus(kernel, state, routed)
+    if raised:  # with less than 1280 bytes a link has no IPv6, so it gets what it has lost in the same round
+        state = read_routed(kernel, filters, wanted)
     unknown = (state.entries.ports & state.host_ends) - wanted
     if not wanted and not unknown:
         _remove_table(filters, state)
         generation = filters.known_generation(state.filter.generation, commits)
         return RoutedOutcome(0, frozenset(), {}, None, state.drops(), generation)
     ports, problems = _valid(routed.ports)
-    changes = enable_forwarding(ipv6=any(has_ipv6(port) for port in ports), sysctl_dir=sysctl_dir)
+    changes = raised + enable_forwarding(ipv6=any(has_ipv6(port) for port in ports), sysctl_dir=sysctl_dir)
     existing = frozenset(state.indexes)
     desired, refused = entries_of(ports, existing, state.taken)
     problems.update((link, f"address {each} belongs to another port or program") for link, each in sorted(refused))
@@ -96,6 +100,13 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     generation = filters.known_generation(state.filter.generation, commits)
     problem = arp_problem(sysctl_dir)
     return RoutedOutcome(changes, wanted - existing, problems, problem, state.drops(), generation)
+
+
+def _raise_mtus(kernel: RouteSocket, state: RoutedState, routed: Routed) -> int:
+    """Returns the number of host ends that had too low an MTU."""
+    requests = [raise_mtu(low) for low in low_mtus(kernel, routed.ports, state.links)]
+    _raise_first(kernel.execute(requests))
+    return len(requests)
 
 
 def _valid(ports: tuple[RoutedPort, ...]) -> tuple[tuple[RoutedPort, ...], dict[str, str]]:

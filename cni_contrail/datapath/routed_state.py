@@ -52,8 +52,8 @@ class FilterState(NamedTuple):
 class RoutedState(NamedTuple):
     """What was found.
 
-    `indexes` has every link by name. `host_ends` are links that the plugin created, `tunnels` lead to other nodes.
-    `taken` are addresses with routes of other programs.
+    `indexes` and `links` have every link by name. `host_ends` are those that the plugin created, `tunnels` lead to
+    other nodes. `taken` are addresses with routes of other programs.
     """
 
     filter: FilterState
@@ -62,6 +62,7 @@ class RoutedState(NamedTuple):
     tunnels: frozenset[str]
     entries: RoutedEntries
     taken: frozenset[str]
+    links: dict[str, LinkInfo]
 
     def drops(self) -> Drops:
         """Returns what the filter has dropped."""
@@ -100,7 +101,8 @@ def read_routed(kernel: RouteSocket, filters: NftablesSocket, wanted: Collection
         routes=routes,
         networks=_networks(filter_state),
     )
-    return RoutedState(filter_state, indexes, host_ends, tunnels, entries, taken)
+    found = {link.name: link for link, _ in bodies}
+    return RoutedState(filter_state, indexes, host_ends, tunnels, entries, taken, found)
 
 
 def is_host_end(link: LinkInfo) -> bool:

@@ -23,7 +23,6 @@ _REPLACE = 0x100  # NLM_F_REPLACE
 
 _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
 _ROUTE = struct.Struct("=BBBBBBBBI")  # struct rtmsg: family, lengths, TOS, table, protocol, scope, type, flags
-_UP = 0x1
 _IFLA_ADDRESS, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 18, 28
 _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY = 1, 4, 5, 6
@@ -49,9 +48,9 @@ def create_uplink(vni: int, mtu: int, netns_fd: int) -> NetlinkRequest:
 
 
 def set_mtu(end: LinkRef, mtu: int) -> NetlinkRequest:
-    """Requests an end to be up, and its MTU."""
-    body = _LINK.pack(0, 0, end.ifindex, _UP, _UP) + packed_mtu(mtu)
-    return NetlinkRequest(_RTM_SETLINK, 0, body, f"set link {end.name} up with MTU {mtu}")
+    """Requests the MTU of an end."""
+    body = _LINK.pack(0, 0, end.ifindex, 0, 0) + packed_mtu(mtu)
+    return NetlinkRequest(_RTM_SETLINK, 0, body, f"set MTU of link {end.name} to {mtu}")
 
 
 def set_alias(end: LinkRef, vni: int) -> NetlinkRequest:

@@ -88,17 +88,21 @@ def plan_pair(desired: DesiredUplink, found: UplinkState) -> list[Operation]:
 def plan_links(desired: DesiredUplink, node: EndState, network: EndState) -> list[Operation]:
     """Returns the operations that bring the settings of both links to the desired ones."""
     ipv6 = 6 in desired.versions
-    operations: list[Operation] = []
+    # First the MTU: with less than 1280 bytes a link has no IPv6, nor settings of it.
+    operations: list[Operation] = [
+        Requests(place, (set_mtu(end.ref, desired.mtu),))
+        for place, end in ((NODE, node), (NETWORK, network))
+        if end.link.mtu != desired.mtu
+    ]
     settings = node.settings if ipv6 else node.settings._replace(accept_ra=0)
-    if settings != desired_settings(ipv6=ipv6) or node.link.mtu != desired.mtu:
+    if settings != desired_settings(ipv6=ipv6):
         operations += _ipv6_settings(NODE, node, ipv6=ipv6)
-        set_node_link = (set_host_end(node.ref, node.link.mac, ipv6=ipv6), set_mtu(node.ref, desired.mtu))
-        operations.append(Requests(NODE, set_node_link))
+        operations.append(Requests(NODE, (set_host_end(node.ref, node.link.mac, ipv6=ipv6),)))
     if node.link.alias != alias_of(desired.vni):
         operations.append(Requests(NODE, (set_alias(node.ref, desired.vni),)))
     operations += _ipv6_settings(NETWORK, network, ipv6=ipv6)
-    if (network.link.is_up, network.link.mtu) != (True, desired.mtu):
-        operations.append(Requests(NETWORK, (set_mtu(network.ref, desired.mtu),)))
+    if not network.link.is_up:
+        operations.append(Requests(NETWORK, (links.set_up(network.ref),)))
     return operations
 
 

@@ -117,7 +117,7 @@ class Uplinks:
             operations = plan_links(desired, node, inner)
             changes += executor.execute(operations)
             if operations:  # the kernel removes addresses and routes of links that change
-                node = _read_again(executor, network.vni, node)
+                node = _read_again(executor, network, node)
                 node, inner = _existing(network.vni, node, read_network_end(executor.network))
             pair = self._pair(network.vni, inner)
             return changes + executor.execute(plan_entries(desired, node, inner, found.forwarding, pair))
@@ -172,10 +172,13 @@ def _existing(vni: int, node: EndState | None, inner: EndState | None) -> tuple[
     return node, inner
 
 
-def _read_again(executor: Executor, vni: int, node: EndState) -> EndState | None:
-    """Reads the node's end; a new one has no addresses and routes, and is not looked for among all of the node."""
-    has_entries = bool(node.addresses or node.routes)
-    return read_node(executor.node).ends.get(vni) if has_entries else find_link(executor.node, node.link.name)
+def _read_again(executor: Executor, network: Network, node: EndState) -> EndState | None:
+    """Reads the node's end; a new one has no addresses and routes, and is not looked for among all of the node.
+
+    One that has got another MTU may have got an address of the kernel's, too, with IPv6.
+    """
+    has_entries = node.addresses or node.routes or node.link.mtu != network.mtu
+    return read_node(executor.node).ends.get(network.vni) if has_entries else find_link(executor.node, node.link.name)
 
 
 def remove_uplink(vni: int) -> None:

@@ -29,6 +29,7 @@ from cni_contrail.drift.kernel_change import (
 )
 from cni_contrail.drift.possible_drift import PossibleDrift, gone_links, programs_of, without_intermediate
 from cni_contrail.link.bridge_port import BRIDGE, BRIDGE_INDEXES
+from cni_contrail.link.links import parse_mtu
 
 
 def network_drift(network: Network, underlay: Underlay, changes: Sequence[KernelChange]) -> PossibleDrift:
@@ -59,6 +60,7 @@ class _Judge:
         self._gone = gone
         self._has_uplink = network.snat or network.forwarding
         self.macs = {port.link: port.mac for port in network.ports}
+        self._mtus = {port.link: port.mtu for port in network.ports}
         self._gateways = {each.address for each in network.gateways}
 
     @functools.cached_property
@@ -100,14 +102,15 @@ class _Judge:
         if change.name in self.macs:
             port = parse_port(change.body)
             is_right = port.master in BRIDGE_INDEXES and port.has_settings and change.is_up
-            return not is_right or port.is_blocked
+            return not is_right or port.is_blocked or parse_mtu(change.body) < self._mtus[change.name]
         if change.name in BRIDGED:
             tunnel = parse_tunnel_port(change.body)
-            return not (change.is_up and tunnel.has_settings) or tunnel.is_blocked
+            is_right = change.is_up and tunnel.has_settings and not tunnel.is_blocked
+            return not is_right or parse_mtu(change.body) != self._network.longest_packet
         if change.name == BRIDGE and not change.is_bridge_port:
             bridge = parse_bridge(change.body)
             return bridge is None or not bridge.is_right(self._network.mtu)
-        return not change.is_up
+        return not change.is_up or (change.name == UPLINK and parse_mtu(change.body) != self._network.mtu)
 
     def _kind_of_entry(self, change: NeighbourChanged | ForwardingChanged) -> str:
         if isinstance(change, ForwardingChanged):

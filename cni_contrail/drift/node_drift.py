@@ -23,7 +23,7 @@ from cni_contrail.drift.kernel_change import (
     RouteChanged,
 )
 from cni_contrail.drift.possible_drift import PossibleDrift, gone_links, programs_of, without_intermediate
-from cni_contrail.link.links import parse_link
+from cni_contrail.link.links import parse_link, parse_mtu
 
 _HOST_LENGTHS = (32, 128)
 
@@ -50,7 +50,7 @@ class _RoutedJudge:
         self._gateways = {gateway for port in routed.ports for gateway in port.gateways}
         self._has_filter = bool(routed.ports or underlay.addresses)
         self._blocks = frozenset[str]()
-        self._has_tunnels = underlay.routed is not None
+        self._tunnel_mtu = None if underlay.routed is None else underlay.routed.longest_packet
         if underlay.routed is not None:
             blocks = [*underlay.routed.own_blocks, *(each.cidr for each in underlay.routed.remotes)]
             self._blocks = frozenset(blocks)
@@ -62,7 +62,7 @@ class _RoutedJudge:
             case FilterChanged():
                 return "filter" if self._has_filter else ""
             case LinkSet() | LinkGone() if change.name.startswith(ROUTED_PREFIX):
-                return "tunnel" if self._has_tunnels and not self._is_up(change) else ""
+                return "tunnel" if self._tunnel_mtu is not None and not self._is_right_tunnel(change) else ""
             case LinkSet():
                 return "port" if self._is_wrong(change) else ""
             case AddressGone():
@@ -77,13 +77,15 @@ class _RoutedJudge:
             case _:
                 return ""
 
-    def _is_up(self, change: LinkSet | LinkGone) -> bool:
-        return isinstance(change, LinkSet) and change.is_up
+    def _is_right_tunnel(self, change: LinkSet | LinkGone) -> bool:
+        return isinstance(change, LinkSet) and change.is_up and parse_mtu(change.body) == self._tunnel_mtu
 
     def _is_wrong(self, change: LinkSet) -> bool:
         port = self.ports.get(change.name)
         if port is None or change.is_bridge_port:
             return False
+        if parse_mtu(change.body) < port.mtu:
+            return True
         return parse_settings(change.body) != desired_settings(ipv6=has_ipv6(port), group=port.network)
 
 
@@ -105,8 +107,9 @@ def drifted_uplinks(
                 found.add(min(network.vni for network in owners.values()))
             case LinkGone(_, name, False) if name in owners:
                 found.add(owners[name].vni)
-            case LinkSet(_, name, is_up, False) if name in owners:
-                found.update(() if is_up else (owners[name].vni,))
+            case LinkSet(_, name, is_up, False, body) if name in owners:
+                is_right = is_up and parse_mtu(body) == owners[name].mtu
+                found.update(() if is_right else (owners[name].vni,))
             case LinkSet(_, _, _, False):
                 found.update(_renamed(change) & {network.vni for network in owners.values()})
             case AddressGone(ifindex) | RouteChanged(ifindex):

@@ -25,6 +25,7 @@ MAX_BYTES = 64 << 20
 
 _MAX_VNI = (1 << 24) - 1
 _MTU = range(68, 65536)
+_UNKNOWN_MTU = 0
 _CLUSTER = 0  # number of the cluster's network at index 0
 
 
@@ -85,7 +86,9 @@ def _routed(document: Mapping[str, Any]) -> Routed:
 
 def _routed_port(item: Mapping[str, Any]) -> RoutedPort:
     gateways = tuple(address(each) for each in items(item["gateways"]))
-    return RoutedPort(*_port(item), gateways, number(item.get("network", _CLUSTER), "network", range(_MAX_VNI + 1)))
+    network = number(item.get("network", _CLUSTER), "network", range(_MAX_VNI + 1))
+    link, own_mac, addresses, mtu = _port(item)
+    return RoutedPort(link, own_mac, addresses, gateways, network, mtu)
 
 
 def _cidrs(values: object) -> tuple[str, ...]:
@@ -95,7 +98,8 @@ def _cidrs(values: object) -> tuple[str, ...]:
 def _port(item: Mapping[str, Any]) -> LocalPort:
     link = text(item["link"])
     packed_name(link)
-    return LocalPort(link, mac(item["mac"]), tuple(address(each) for each in items(item["addresses"])))
+    mtu = number(item.get("mtu", _UNKNOWN_MTU), "mtu", range(_UNKNOWN_MTU, _MTU.stop))
+    return LocalPort(link, mac(item["mac"]), tuple(address(each) for each in items(item["addresses"])), mtu)
 
 
 def _gateway(value: object) -> Address:

@@ -11,10 +11,12 @@ from cni_contrail.datapath.desired import Routed, RoutedNetwork, Underlay
 from cni_contrail.datapath.forwarding import arp_problem, forwarding_problem
 from cni_contrail.datapath.missing_modules import open_filters
 from cni_contrail.datapath.node_outcome import INDEX_0
+from cni_contrail.datapath.port_mtu import low_mtus
 from cni_contrail.datapath.routed_blocks import tunnels_of
 from cni_contrail.datapath.routed_entries import RoutedEntries, entries_of, has_ipv6, normalised
 from cni_contrail.datapath.routed_state import RoutedState, read_routed
 from cni_contrail.inspection.difference import WRONG, Difference, changed, missing, stale
+from cni_contrail.inspection.port_inspection import host_end_mtus
 from cni_contrail.inspection.tunnel_inspection import carrying, tunnel_differences
 from cni_contrail.link.exchange import RouteSocket
 
@@ -26,6 +28,7 @@ def inspect_ports(routed: Routed, *, sysctl_dir: str) -> list[Difference]:
     wanted = frozenset(port.link for port in routed.ports)
     with RouteSocket() as kernel, open_filters() as filters:
         state = read_routed(kernel, filters, wanted)
+        low = low_mtus(kernel, routed.ports, state.links)
     if not wanted:
         is_used = bool(state.entries.ports & state.host_ends)  # by ports that keep what they have
         return [] if is_used or state.filter.table is None else list(stale(INDEX_0, [FILTER]))
@@ -33,7 +36,8 @@ def inspect_ports(routed: Routed, *, sysctl_dir: str) -> list[Difference]:
     no_forwarding = forwarding_problem(ipv6=is_ipv6, sysctl_dir=sysctl_dir)
     problems = [each for each in (no_forwarding, arp_problem(sysctl_dir)) if each is not None]
     settings = [Difference(INDEX_0, WRONG, "settings of the node", each) for each in problems]
-    return [*settings, *_port_differences(routed, state, forwards=no_forwarding is None)]
+    differences = _port_differences(routed, state, forwards=no_forwarding is None)
+    return [*settings, *differences, *host_end_mtus(INDEX_0, low)]
 
 
 def _port_differences(routed: Routed, state: RoutedState, *, forwards: bool) -> Iterator[Difference]:

@@ -15,11 +15,13 @@ from cni_contrail.datapath.forwarding import forwarding_problem
 from cni_contrail.datapath.missing_modules import open_filters
 from cni_contrail.datapath.network_state import NetworkState, read_network
 from cni_contrail.datapath.plan import Plan, plan
+from cni_contrail.datapath.port_mtu import low_mtus
 from cni_contrail.datapath.remote_entries import held_by, with_remotes
 from cni_contrail.datapath.reserved_macs import mac_problem
 from cni_contrail.datapath.tunnel_names import BRIDGED
 from cni_contrail.datapath.tunnels import tunnels_of
 from cni_contrail.inspection.difference import MISSING, WRONG, Difference, changed, missing, stale
+from cni_contrail.inspection.port_inspection import host_end_mtus
 from cni_contrail.inspection.tunnel_inspection import carrying, tunnel_differences
 from cni_contrail.link.bridge_port import BRIDGE
 from cni_contrail.link.exchange import RouteSocket
@@ -37,8 +39,9 @@ def inspect_network(netns: int, network: Network, underlay: Underlay, *, sysctl_
         problem = forwarding_problem(ipv6=has_ipv6, sysctl_dir=sysctl_dir) if network.routes_between_pods else None
     with kernel, filters:
         state = read_network(kernel, filters)
+        low = low_mtus(kernel, network.ports, state.links)
     settings = [] if problem is None else [Difference(network.vni, WRONG, "settings of the network namespace", problem)]
-    return [*settings, *_differences(network, underlay, state)]
+    return [*settings, *_differences(network, underlay, state), *host_end_mtus(network.vni, low)]
 
 
 def _differences(network: Network, underlay: Underlay, state: NetworkState) -> Iterator[Difference]:

@@ -209,6 +209,11 @@ def parse_link(body: bytes) -> LinkInfo:
     )
 
 
+def parse_mtu(body: bytes) -> int:
+    """Returns from an answer to `get` or `dump`, or from a notification, the MTU in bytes."""
+    return unpack_number(attributes(body[_INFO.size :])[_IFLA_MTU])
+
+
 def packed_inet_settings(body: bytes) -> bytes:
     """Returns from an answer to `get` the IPv4 settings: an array of 32-bit numbers; empty if it has none."""
     specific = attributes(attributes(body[_INFO.size :]).get(_IFLA_AF_SPEC, b""))

@@ -27,7 +27,8 @@ from collections.abc import Sequence
 from cni_contrail.link.errors import LinkError, SysctlError
 from cni_contrail.link.plan import InterfacePlan
 
-_MIN_IPV6_MTU = 1280  # RFC 8200, section 5: below it the kernel keeps no IPv6 settings for a link
+MIN_IPV6_MTU = 1280
+"""Bytes (RFC 8200, section 5): with less the kernel keeps no IPv6 settings for a link."""
 _MAX_BYTES = 32  # longer than any number
 
 
@@ -44,14 +45,14 @@ class Sysctls:
 
     def supports_ipv6(self, plan: InterfacePlan) -> bool:
         """Returns whether the links of the plan will have IPv6 settings."""
-        return self._kernel_has_ipv6 and plan.mtu >= _MIN_IPV6_MTU
+        return self._kernel_has_ipv6 and plan.mtu >= MIN_IPV6_MTU
 
     def check(self, plan: InterfacePlan) -> None:
         """Raises LinkError if the plan has an IPv6 address but its links cannot have one."""
         if not _wants_ipv6(plan) or self.supports_ipv6(plan):
             return
         if self._kernel_has_ipv6:
-            reason = f"its MTU of {plan.mtu} is below {_MIN_IPV6_MTU}, the minimum for IPv6"
+            reason = f"its MTU of {plan.mtu} is below {MIN_IPV6_MTU}, the minimum for IPv6"
         else:
             reason = f"IPv6 is disabled in the kernel ({self._directory}/net/ipv6 not found)"
         raise LinkError(f"{plan.name}: cannot have an IPv6 address: {reason}")

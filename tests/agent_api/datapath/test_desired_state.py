@@ -75,6 +75,7 @@ def test_a_network_exists_with_its_first_virtual_machine_and_a_port_once_it_is_p
         "link": "tap8",
         "mac": "02:00:00:00:00:08",
         "addresses": ("10.1.0.8", "fd00::8"),
+        "mtu": 1500,
     }
 
 
@@ -82,14 +83,15 @@ def test_the_keys_of_a_network_are_those_of_the_wire() -> None:
     network = only_network(computed(make_pod(interface_in(BLUE, 7, mtu=1400)), plugged={"blue-7": "tap7"}))
     assert msgspec.json.encode(network) == (
         b'{"vni":5,"mtu":1400,"gateways":["10.1.0.1/24","fd00::1/64"],"snat":false,"forwarding":false,'
-        b'"ports":[{"link":"tap7","mac":"02:00:00:00:00:07","addresses":["10.1.0.7","fd00::7"]}]}'
+        b'"ports":[{"link":"tap7","mac":"02:00:00:00:00:07","addresses":["10.1.0.7","fd00::7"],"mtu":1400}]}'
     )
 
 
 def test_the_mtu_of_a_network_is_the_lowest_of_its_interfaces_and_the_highest_is_known() -> None:
     pods = (make_pod(interface_in(BLUE, 7, mtu=9000)), make_pod(interface_in(BLUE, 8, mtu=1450)))
-    network = only_network(computed(*pods))
+    network = only_network(computed(*pods, plugged={"blue-7": "tap7", "blue-8": "tap8"}))
     assert (network.mtu, network.largest_mtu) == (1450, 9000)
+    assert [port.mtu for port in network.ports] == [9000, 1450]
 
 
 def test_one_interface_with_a_fabric_setting_is_enough() -> None:

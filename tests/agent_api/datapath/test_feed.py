@@ -21,7 +21,7 @@ class Source:
 
     def compute(self) -> Computation:
         """Returns the state."""
-        ports = tuple(RoutedPort(f"tap{number}", "", (), ()) for number in range(self.count))
+        ports = tuple(RoutedPort(f"tap{number}", "", (), 1500, ()) for number in range(self.count))
         return Computation(DesiredState((), ports, None), {}, ())
 
     def feed(self, *, pause: float = 0.0) -> DesiredStateFeed:

@@ -50,6 +50,27 @@ def test_networks_with_equal_addresses_and_macs_do_not_meet(make_network: Callab
     assert not reaches(blue_pod.namespace, red_pods[1].ipv6, timeout=1)
 
 
+@pytest.mark.parametrize("mtu", [1450, 1500])
+def test_the_mtu_of_the_bridge_does_not_follow_that_of_a_port(network: VirtualNetwork, mtu: int) -> None:
+    pod = network.add_pod(2)
+    network.ip("link", "delete", BRIDGE)
+    desired = network.desired()._replace(mtu=mtu)
+    reconcile_network(network.netns, desired)
+    network.ip("link", "set", pod.port.link, "mtu", "1300")
+    assert reconcile_network(network.netns, desired).changes == 0
+
+
+def test_a_network_of_ipv4_may_have_an_mtu_that_ipv6_does_not_allow(network: VirtualNetwork) -> None:
+    first, second = network.add_pod(2), network.add_pod(3)
+    ports = tuple(pod.port._replace(addresses=(pod.ipv4,)) for pod in (first, second))
+    desired = network.desired()._replace(gateways=GATEWAYS[:1], ports=ports, mtu=1000)
+    for _ in range(2):
+        outcome = reconcile_network(network.netns, desired)
+    assert (outcome.problem, outcome.changes) == (None, 0)
+    assert reaches(first.namespace, second.ipv4)
+    assert reaches(first.namespace, GATEWAYS[0].address)
+
+
 def test_a_port_that_is_not_connected_is_mute(network: VirtualNetwork, pair: Pair) -> None:
     stranger = network.add_pod(4)
     network.pods.remove(stranger)

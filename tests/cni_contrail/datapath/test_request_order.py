@@ -63,7 +63,7 @@ def state_of(found: Entries) -> NetworkState:
     indexes = {name: index for index, name in enumerate(LINKS, start=2)}
     return NetworkState(
         None, frozenset(), frozenset(), frozenset(), {}, indexes, found,
-        has_filter=True, other_tables=(), drops=Drops(0, 0), gone=frozenset(),
+        has_filter=True, other_tables=(), drops=Drops(0, 0), gone=frozenset(), links={},
     )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def port_state(found: RoutedEntries) -> RoutedState:
     """A node whose ports have these entries."""
     indexes = {name: index for index, name in enumerate(PORTS, start=2)}
     no_filter = FilterState(0, table=None, elements={}, dropped=0, dropped_by_port={})
-    return RoutedState(no_filter, indexes, frozenset(PORTS), frozenset(), found, frozenset())
+    return RoutedState(no_filter, indexes, frozenset(PORTS), frozenset(), found, frozenset(), {})
 
 
 @given(desired=entries, found=entries)

@@ -24,15 +24,23 @@ FIRST_RELEASE: dict[str, Any] = {
     "routed": [ROUTED_PORT],
     "masquerade": {"excluded": ["10.8.0.0/24"]},
 }
-"""Without the keys that came later: subnets with a route, isolation at index 0, other nodes."""
+"""Without the keys that came later: subnets with a route, isolation at index 0, other nodes, MTUs of ports."""
 
 REMOTE = {"mac": "02:00:00:00:00:09", "addresses": ["10.7.0.9"], "tunnel": "192.0.2.2"}
 THIS_RELEASE: dict[str, Any] = FIRST_RELEASE | {
     "networks": [
-        {**each, "remotes": [REMOTE], "remote-blocks": [], "complete": True, "routed": True, "largest-mtu": 1500}
+        {
+            **each,
+            "ports": [{**PORT, "mtu": 1450}],
+            "remotes": [REMOTE],
+            "remote-blocks": [],
+            "complete": True,
+            "routed": True,
+            "largest-mtu": 1500,
+        }
         for each in FIRST_RELEASE["networks"]
     ],
-    "routed": [{**ROUTED_PORT, "network": 7}],
+    "routed": [{**ROUTED_PORT, "mtu": 1450, "network": 7}],
     "fabric-subnets": ["10.64.0.0/12"],
     "tunnel": {"addresses": ["192.0.2.1"], "port": 4789},
     "nodes": [{"name": "node-2", "addresses": ["192.0.2.2"]}],
@@ -75,6 +83,14 @@ def test_a_daemon_reads_the_state_of_an_older_agent() -> None:
     assert found.fabric_subnets == ()
     assert found.underlay == Underlay((), 4789, frozenset())
     assert [(each.vni, each.snat, each.remotes) for each in found.networks] == [(5, True, ())]
+
+
+def test_a_daemon_reads_the_mtu_of_each_port() -> None:
+    found = _read(THIS_RELEASE)
+    assert [port.mtu for each in found.networks for port in each.ports] == [1450]
+    assert [(port.mtu, port.network) for port in found.routed.ports] == [(1450, 7)]
+    older = _read(FIRST_RELEASE)
+    assert [port.mtu for port in older.networks[0].ports] == [port.mtu for port in older.routed.ports] == [0]
 
 
 def test_an_agent_ignores_what_only_a_newer_daemon_reports() -> None:

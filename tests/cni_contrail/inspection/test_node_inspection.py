@@ -139,6 +139,18 @@ def test_a_blocked_host_end_is_named(cluster: Cluster, node: FabricNode) -> None
     ]
 
 
+def test_a_host_end_with_a_lower_mtu_than_its_pod_is_named(cluster: Cluster, node: FabricNode) -> None:
+    network = cluster.network(node, RED)
+    desired = network._replace(ports=tuple(port._replace(mtu=MTU) for port in network.ports))
+    assert inspected(cluster, node, desired) == []
+    node.networks.run(RED, "ip", "link", "set", "tap2", "mtu", "1300")
+    assert inspected(cluster, node, desired) == [Difference(RED, WRONG, "MTU of host end tap2", f"1300, not {MTU}")]
+    cluster.pods[0].namespace.ip("link", "set", "eth0", "mtu", "1350")  # as a chained plugin does
+    assert inspected(cluster, node, desired) == [Difference(RED, WRONG, "MTU of host end tap2", "1300, not 1350")]
+    node.networks.run(RED, "ip", "link", "set", "tap2", "mtu", "1350")
+    assert inspected(cluster, node, desired) == []
+
+
 def test_a_network_that_routes_between_pods_must_forward(cluster: Cluster, node: FabricNode) -> None:
     network = cluster.network(node, RED)._replace(is_routed=True)
     assert node.reconcile([network], cluster.underlay(node)).problems == {}
@@ -193,6 +205,9 @@ def test_index_0_with_blocks_on_other_nodes_is_compared() -> None:
             Difference(INDEX_0, MISSING, f"neighbour 10.9.0.5 by {pod.port.link}: {pod.port.mac}"),
             Difference(INDEX_0, WRONG, "filter of index 0", "missing, or its rules were changed"),
         }
+        node.run("ip", "link", "set", pod.port.link, "mtu", "1300")
+        low = Difference(INDEX_0, WRONG, f"MTU of host end {pod.port.link}", f"1300, not {MTU}")
+        assert low in inspect(node, (), underlay, Routed((pod.port._replace(mtu=MTU),), None))
         node.run("ip", "link", "delete", pod.port.link)
         assert Difference(INDEX_0, MISSING, f"host end {pod.port.link}") in inspect(node, (), underlay, routed)
 

@@ -34,13 +34,14 @@ Findings = set[tuple[str, str, str, str]]
 
 
 class Pod(NamedTuple):
-    """An attached pod: its MAC and addresses in the network, and those at index 0."""
+    """An attached pod: its MAC, addresses and host end in the network, and those at index 0."""
 
     node: Node
     mac: str
     addresses: tuple[str, ...]
     host_end: str
     index_0: tuple[str, ...]
+    host_end_0: str
 
 
 class CheckedCluster:
@@ -124,7 +125,9 @@ def _name(node: Node) -> str:
 def _pod(node: Node, interfaces: list[dict[str, Any]]) -> Pod:
     first, second = ([each["address"] for each in one["addresses"]] for one in interfaces)
     (host_end,) = [each for each in node.networks.ports(interfaces[1]["vni"]) if each.startswith("tap")]
-    return Pod(node, interfaces[1]["mac"], tuple(second), host_end, tuple(first))
+    own_links = json.loads(node.namespace.run("ip", "-json", "link").stdout)
+    (host_end_0,) = [each["ifname"] for each in own_links if each["ifname"].startswith("tap")]
+    return Pod(node, interfaces[1]["mac"], tuple(second), host_end, tuple(first), host_end_0)
 
 
 def _write_command(file: Path, node: Node) -> None:

@@ -40,6 +40,12 @@ def _link(checked: CheckedCluster, *settings: str) -> str:
     return checked.within("ip", "link", "set", *settings)
 
 
+def _lower_host_ends(checked: CheckedCluster) -> None:
+    """Lowers the MTU of both host ends of a pod."""
+    _link(checked, checked.pods[0].host_end, "mtu", "1400")
+    checked.on_node("ip", "link", "set", checked.pods[0].host_end_0, "mtu", "1400")
+
+
 def _neighbour(checked: CheckedCluster, *settings: str) -> str:
     return checked.within("ip", "neighbour", *settings, "dev", "br0")
 
@@ -135,6 +141,14 @@ KERNEL_FAULTS = {
         lambda on: _link(on, "br0", "mtu", "1400"),
         lambda on: _link(on, "br0", "mtu", "1500"),
         lambda _: _in_blue("wrong", "bridge br0"),
+    ),
+    "MTU of host ends": KernelFault(
+        _lower_host_ends,
+        _repaired_by_daemon,
+        lambda on: {
+            ("node-1", BLUE, "wrong", f"MTU of host end {on.pods[0].host_end}"),
+            ("node-1", _INDEX_0, "wrong", f"MTU of host end {on.pods[0].host_end_0}"),
+        },
     ),
     "host end taken from the bridge": KernelFault(
         lambda on: _link(on, on.pods[0].host_end, "nomaster"),

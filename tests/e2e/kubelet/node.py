@@ -6,9 +6,9 @@ import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.e2e.datapath.kube_proxy import KubeProxy
 from tests.e2e.host import Host
 from tests.e2e.host_process import HostProcess
+from tests.e2e.kube_proxy import KubeProxy
 from tests.e2e.kubelet.busybox_image import BUSYBOX
 from tests.e2e.kubelet.control_plane import program
 from tests.e2e.kubelet.fabric import Fabric

@@ -83,6 +83,23 @@ def test_the_underlay_has_any_family(families: tuple[int, ...]) -> None:
         connected(pods)
 
 
+def test_a_pod_network_of_ipv4_may_have_an_mtu_that_ipv6_does_not_allow(cluster: Cluster) -> None:
+    networks = {
+        node: found._replace(
+            mtu=1000,
+            addresses=found.addresses[:1],
+            own_blocks=found.own_blocks[:1],
+            remotes=tuple(each for each in found.remotes if ":" not in each.cidr),
+        )
+        for node, found in networks_of(cluster).items()
+    }
+    cluster.sync_index_0(networks)
+    node, other = cluster.nodes
+    assert [sum(each.changes.values()) for each in cluster.sync_index_0(networks)] == [0, 0]
+    (address,) = networks[other].addresses
+    assert reaches(node.namespace, address)
+
+
 def test_a_node_without_pods_and_pods_of_another_node_reach_each_other(cluster: Cluster) -> None:
     empty, node = cluster.nodes
     pod = cluster.add_routed_pod(node, ("10.9.0.69", "fd09::45"))
