@@ -12,6 +12,7 @@ from agent_api.datapath.desired_state import DEFAULT_OPTIONS, DatapathOptions
 from agent_api.datapath.kind import DEFAULT_DATAPATH, Datapath
 from agent_api.datapath.linux_datapath import LinuxDatapath, Spanning
 from agent_api.datapath.metrics import register_kind
+from agent_api.datapath.port_readings import port_readings
 from agent_api.datapath.port_state import PortState, port_states
 from agent_api.gateways.table import GatewayTable
 from agent_api.metrics import Metrics
@@ -22,6 +23,7 @@ from agent_api.ports.table import PortTable
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from agent_api.virtual_machine_watch import INITIAL_BACKOFF, VirtualMachineWatch, WatchedStore
 from contrail_config.objects import NetworkRepairs, Refusal, VirtualMachine
+from contrail_config.port_readings import PortReading
 
 
 class NodeAgent:
@@ -111,6 +113,15 @@ class NodeAgent:
         plugged = self.ports.by_virtual_machine(virtual_machine.uuid)
         ports = {uuid: port for uuid, port in plugged.items() if isinstance(port, ContainerPort)}
         return port_states(virtual_machine.interfaces, ports, self.datapath)
+
+    def port_readings(self, virtual_machine: VirtualMachine) -> list[PortReading]:
+        """Returns the same as managers show it."""
+        states = self.port_states(virtual_machine)
+        return port_readings(virtual_machine.interfaces, states, has_namespaces=self.datapath is not None)
+
+    def counted_at(self) -> str | None:
+        """Returns when the counters of ports were reported (RFC 3339); None if they were not."""
+        return None if self.datapath is None else self.datapath.counted_at
 
     def is_plugged(self, vm_uuid: str) -> bool:
         """Returns whether any port of the VirtualMachine is plugged."""

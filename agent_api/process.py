@@ -23,6 +23,7 @@ from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError
 from contrail_config.kubernetes.node_reports import NodeReports
+from contrail_config.kubernetes.port_requests import PortRequests
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import network_uuid, pod_network_name
 from contrail_service.client_metrics import ClientMetrics
@@ -38,7 +39,8 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
     ProcessCollector(registry=registry)
     async with AsyncExitStack() as stack:
         client = await _connect(stack, store_settings, registry)
-        store = KubernetesStore(client)
+        requests = PortRequests()
+        store = KubernetesStore(client, port_requests=requests)
         stack.push_async_callback(store.close)
         invalid = Gauge(
             "contrail_agent_invalid_objects", "Invalid objects that this node reads, skipped.", registry=registry
@@ -67,7 +69,7 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
             details=agent.details,
         )
         await serve_agent(stack, configuration, agent, status)
-        await _run(agent, NodeReports(client, configuration.node), configuration.installer_report)
+        await _run(agent, NodeReports(client, configuration.node), requests, configuration.installer_report)
 
 
 def datapath_options(configuration: AgentConfiguration) -> DatapathOptions:
@@ -122,9 +124,11 @@ async def serve_agent(
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 
 
-async def _run(agent: NodeAgent, reports: NodeReports, installer_report: str) -> None:
+async def _run(agent: NodeAgent, reports: NodeReports, requests: PortRequests, installer_report: str) -> None:
     versions = {"agent": importlib.metadata.version("contrail-multinet")}
-    reporter = NodeReporter(agent, reports, versions=versions, installer_report=installer_report)
+    reporter = NodeReporter(
+        agent, reports, versions=versions, installer_report=installer_report, port_requests=requests
+    )
     async with TaskGroup() as tasks:
         tasks.create_task(agent.run())
         tasks.create_task(reporter.run())

@@ -81,7 +81,7 @@ class PortState(msgspec.Struct, frozen=True):
     """State of an interface's port. `namespace` is that of its host end, None for the node's own or none.
 
     `drops` are those of the whole network, `spoofing` those of this port. These and the `counters` are None where they
-    are not known.
+    are not known; `counted_at` is when a manager's were reported.
     """
 
     condition: PortCondition
@@ -90,6 +90,7 @@ class PortState(msgspec.Struct, frozen=True):
     drops: Drops | None = None
     spoofing: int | None = None
     counters: PortCounters | None = None
+    counted_at: str | None = None
 
 
 class DatapathStatus(msgspec.Struct):

@@ -10,8 +10,9 @@ from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInter
 from contrailctl.age import format_age
 from contrailctl.agent import AgentApi, interface_names
 from contrailctl.datapath import PortState
-from contrailctl.errors import NotFoundError
+from contrailctl.errors import ContrailctlError, NotFoundError
 from contrailctl.manager import ManagerApi
+from contrailctl.manager_ports import port_states
 from contrailctl.output import Output
 from contrailctl.pod_key import parse_pod_key
 from contrailctl.table import format_table
@@ -26,7 +27,7 @@ def describe_pod(
 ) -> Output:
     """Returns state, default routes, interfaces in order and events of the pod NAMESPACE/NAME.
 
-    With an `agent` beside the manager also its ports, if the agent is that of the pod's node.
+    Also its ports: of an `agent` beside the manager, if that is the one of the pod's node, else of the manager.
     """
     namespace, name = parse_pod_key(arguments.pod)
     if isinstance(source, AgentApi):
@@ -34,13 +35,32 @@ def describe_pod(
     pod = source.pod(namespace, name)
     # A NAD may have the same namespace and name.
     events = [event for event in source.events(namespace=namespace, name=name) if event.kind == "Pod"]
-    plugged = None if agent is None else _plugged(agent, pod)
-    if agent is None or pod.machine is None or plugged is None:
-        lines = [*_head(pod), *_details(pod), *_events(events)]
+    plugged, ports, problem = _ports(source, agent, pod)
+    if plugged is None:
+        why = [_field("Ports", problem)] if problem else []
+        lines = [*_head(pod), *_details(pod), *why, *_events(events)]
         return Output("\n".join(lines), {"pod": pod, "events": events})
-    ports = _port_states(agent, pod.machine.interfaces, plugged)
     lines = [*_head(pod), *_details(pod, plugged, ports), *_events(events)]
     return Output("\n".join(lines), {"pod": pod, "events": events, "plugged": plugged, "ports": ports})
+
+
+def _ports(
+    manager: ManagerApi, agent: AgentApi | None, pod: PodView
+) -> tuple[dict[str, str] | None, dict[str, PortState], str]:
+    """Returns host ends and states of ports by interface uuid; None and why, if there is something to say of it."""
+    if pod.machine is None:
+        return None, {}, ""
+    if agent is not None:
+        plugged = _plugged(agent, pod)
+        return plugged, {} if plugged is None else _port_states(agent, pod.machine.interfaces, plugged), ""
+    try:
+        found = manager.ports(pod.namespace, pod.name)
+    except NotFoundError:
+        return None, {}, ""  # the manager cannot ask, or is of an earlier release
+    except ContrailctlError as error:
+        return None, {}, str(error)  # the rest of the pod is known
+    plugged = {view.interface: view.link for view in found if view.link is not None}
+    return plugged, port_states(found, pod.machine.interfaces), ""
 
 
 def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
@@ -153,6 +173,7 @@ def _state_fields(port: PortState) -> dict[str, str]:
     if port.counters is not None:
         fields["Sent"] = f"{port.counters.sent_packets} packets, {port.counters.sent_bytes} bytes"
         fields["Received"] = f"{port.counters.received_packets} packets, {port.counters.received_bytes} bytes"
+        fields |= {"Counted": port.counted_at} if port.counted_at else {}
     if port.spoofing is not None:
         fields["Port Drops"] = f"{port.spoofing} spoofing"
     if port.drops:

@@ -8,7 +8,7 @@ import msgspec
 from contrail_config.objects import Event
 from contrailctl.endpoint import Endpoint
 from contrailctl.errors import NotFoundError, ResponseError
-from manager.api.types import InterfaceView, NetworkView, PodView, Summary
+from manager.api.types import InterfaceView, NetworkView, PodView, PortView, Summary
 
 View = TypeVar("View", bound=msgspec.Struct)
 
@@ -55,6 +55,13 @@ class ManagerApi:
         if not pods:
             raise NotFoundError(f"pod {namespace}/{name} not found at {self._endpoint.url}")
         return pods[0]
+
+    def ports(self, namespace: str, name: str) -> list[PortView]:
+        """Returns the ports of a pod, of which the manager of a cluster asks the agent of the pod's node.
+
+        Raises NotFoundError if the manager cannot know them, ResponseError if the agent does not answer.
+        """
+        return self._items("ports", PortView, namespace, name)
 
     def _items(self, kind: str, view: type[View], namespace: str | None, name: str | None) -> list[View]:
         """Returns the items of all pages."""

@@ -179,6 +179,11 @@ class LinuxDatapath:
         found = [*self.feed.refused, *reported_refusals(reported, self.feed.names)]
         return sorted(found, key=lambda each: (each.network, each.subnet or "", each.reason))
 
+    @property
+    def counted_at(self) -> str | None:
+        """When the counters of ports were reported (RFC 3339); None if they were not."""
+        return None if self.reports.counted_at is None else _text_of(self.reports.counted_at)
+
     def network_repairs(self) -> list[NetworkRepairs]:
         """Returns the networks that were repaired, the latest first; index 0 is of no single network."""
         names = self.feed.names

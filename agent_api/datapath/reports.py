@@ -39,6 +39,7 @@ class DatapathReports:
     ) -> None:
         self.latest: DatapathReport | None = None  # without counters
         self.counters: PortCounters = {}  # the latest that were reported
+        self.counted_at: float | None = None  # when these were, in seconds since the epoch
         self.repaired = 0
         self.drops = Counter[str]()  # by reason
         self.repairs = Counter[str]()  # by kind
@@ -60,7 +61,8 @@ class DatapathReports:
         for kind, number in report.repairs.items():
             self.repairs[kind if kind in REPAIR_KINDS else "other"] += number
         self._count_repairs(report.repaired_networks)
-        self.counters = self.counters if report.counters is None else report.counters
+        if report.counters is not None:
+            self.counters, self.counted_at = report.counters, self._wall_clock()
         self.latest = msgspec.structs.replace(report, counters=None)
         self._since = self._clock()
         missing = ((vni, link) for vni, links in report.missing.items() for link in links)

@@ -1,8 +1,8 @@
-"""Reports the node's state to the cluster: changes at most every 10 s, and a heartbeat.
+"""Reports the node's state to the cluster: changes at most every 10 s, new requests for ports at once, and a heartbeat.
 
 5000 nodes without changes cause about 17 writes per second. A force-deleted pod causes two more on its node: one while
-its ports are plugged and one when they are unplugged. A failed write loses nothing, because each report contains the
-complete state; it is retried with exponential backoff.
+its ports are plugged and one when they are unplugged. Requests for ports are limited by managers. A failed write loses
+nothing, because each report contains the complete state; it is retried with exponential backoff.
 """
 
 import asyncio
@@ -22,11 +22,13 @@ import msgspec
 
 from agent_api.node.expiring_set import ExpiringSet
 from agent_api.node.installer_report import InstallerReport, read_installer_report
+from agent_api.node.port_answers import port_answers
 from agent_api.node.unplugged import UnpluggedPorts
 from agent_api.node_agent import NodeAgent
 from contrail_config.errors import StoreError
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kubernetes.kinds import NodeReport
+from contrail_config.kubernetes.port_requests import PortRequests
 from contrail_config.objects import Refusal
 
 log = logging.getLogger(__name__)
@@ -90,8 +92,10 @@ class NodeReporter:
         versions: Mapping[str, str],
         installer_report: str = "",
         intervals: ReportIntervals | None = None,
+        port_requests: PortRequests | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._agent = agent
         self._virtual_machines = agent.virtual_machines
         self._refusals = agent.refusals
         self._tunnel_mtu = agent.tunnel_mtu
@@ -105,6 +109,7 @@ class NodeReporter:
         self._versions = dict(versions)
         self._installer_report = installer_report
         self._intervals = intervals or ReportIntervals()
+        self._port_requests = port_requests or PortRequests()
         self._clock = clock
         self._unplugged = UnpluggedPorts(agent.virtual_machines, agent.ports, clock=clock)
         self.errors = ExpiringSet(max_size=_MAX_ENTRIES, ttl=_ERROR_TTL, clock=clock)
@@ -120,7 +125,7 @@ class NodeReporter:
             # Agents that start together must not report together.
             delay = random.uniform(0.0, self._intervals.interval)  # noqa: S311 - jitter needs no secrecy
             while True:
-                await asyncio.sleep(delay)
+                await self._wait(delay)
                 delay = await self.report()
 
     async def report(self) -> float:
@@ -141,6 +146,13 @@ class NodeReporter:
             return InstallerReport()
         return await asyncio.to_thread(read_installer_report, self._installer_report)
 
+    async def _wait(self, seconds: float) -> None:
+        """Waits, but not longer than until ports are requested: somebody looks at them."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._port_requests.opened.wait()
+        self._port_requests.opened.clear()
+
     def _compose(self, installer: InstallerReport) -> NodeReport:
         daemon = self._daemon_version()
         return NodeReport(
@@ -158,6 +170,7 @@ class NodeReporter:
             missing_modules=self._missing_modules()[:_MAX_MODULES],
             repairs=self._repairs(),
             repaired_networks=tuple(self._network_repairs()[:_MAX_REPAIRED]),
+            ports=port_answers(self._agent, self._port_requests),
         )
 
     async def _write(self, report: NodeReport) -> None:

@@ -28,6 +28,7 @@ from contrail_config.objects import (
     VirtualNetwork,
     parse_endpoint,
 )
+from contrail_config.port_readings import PodPorts, PortCounters, PortDrops, PortReading
 
 Schema = dict[str, Any]
 
@@ -190,6 +191,22 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
     Pending: {"reason": _REASON, "message": _text(1024)},
     LastAllocation: {"address": _ADDRESS},
     BlockSpec: {"network": _UUID, "first": _ADDRESS, "addresses": _text(32768), "node": _OBJECT_NAME},
+    PodPorts: {
+        "virtual_machine": _UUID,
+        "requested": _text(64),
+        "counted_at": _text(64),
+        "ports": _list(64),  # with 8 pods 400 KiB at most; etcd takes 1.5 MiB
+    },
+    PortReading: {
+        "interface": _UUID,
+        "condition": _text(32),
+        "reason": _text(256),
+        "link": _text(64),
+        "link_namespace": _text(64),
+        "container": _text(128),
+    },
+    PortCounters: dict.fromkeys(PortCounters.__struct_fields__, _integer(0, 2**53 - 1)),
+    PortDrops: dict.fromkeys(PortDrops.__struct_fields__, _integer(0, 2**53 - 1)),
     NodeReport: {
         "reported_at": _text(64),
         "instance": _text(512),
@@ -205,6 +222,7 @@ CONSTRAINTS: Final[Mapping[type[Any], Mapping[str, Constraint]]] = {
         "missing_modules": _list(16, _text(64)),
         "repairs": Constraint({"maxProperties": 64}, items=Constraint({"minimum": 0, "maximum": 2**53 - 1})),
         "repaired_networks": _list(32),
+        "ports": _list(8),
     },
 }
 

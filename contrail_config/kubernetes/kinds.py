@@ -19,6 +19,7 @@ from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.node_buckets import is_node_bucket, node_bucket
 from contrail_config.objects import ConfigObject, NetworkRepairs, NetworkSlice, Refusal, VirtualMachine, VirtualNetwork
+from contrail_config.port_readings import PodPorts
 from contrail_config.unknown_fields import with_unknown_fields
 
 GROUP: Final = "opencontrail.org"
@@ -193,7 +194,7 @@ class NodeReport(ConfigObject, frozen=True):
     `datapath`: what connects its pods, `linux` or `none`. `not_ready`: why the agent is not ready, at most 8 reasons.
     `missing_modules`: modules that the node's kernel lacks, so that it takes no pods. `repairs`: how often the datapath
     repaired what other programs had changed, by kind, since the start of the agent. `repaired_networks`: the same by
-    network, of the latest.
+    network, of the latest. `ports`: those of pods at which somebody looks now; a new request is answered at once.
     """
 
     reported_at: str
@@ -210,6 +211,7 @@ class NodeReport(ConfigObject, frozen=True):
     missing_modules: tuple[str, ...] = ()
     repairs: dict[str, int] = msgspec.field(default_factory=dict)
     repaired_networks: tuple[NetworkRepairs, ...] = ()
+    ports: tuple[PodPorts, ...] = ()
 
     @property
     def time(self) -> datetime | None:

@@ -51,10 +51,11 @@ from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.network_slices import NetworkSlices
 from contrail_config.kubernetes.node_blocks import NodeBlocks
 from contrail_config.kubernetes.pending_virtual_machines import PendingVirtualMachineClient
+from contrail_config.kubernetes.port_requests import PortRequests
 from contrail_config.kubernetes.validated import VALIDATED_NETWORKS, VALIDATED_SLICES, VALIDATED_VIRTUAL_MACHINES
 from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, node_selector
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
-from contrail_config.kubernetes.watcher import Watcher
+from contrail_config.kubernetes.watcher import ConfigObjectOf, Watcher
 from contrail_config.objects import InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
 from contrail_config.store import (
     DEFAULT_HOLD,
@@ -86,7 +87,8 @@ class SteadyClock:
 class KubernetesStore:
     """`Store` on a client, which the caller closes after the store. `flush_interval` as in `committer`.
 
-    With `slices` it keeps the network slices of its virtual machines, while `maintain_slices` runs.
+    With `slices` it keeps the network slices of its virtual machines, while `maintain_slices` runs. `port_requests`
+    takes the requests in the virtual machines of a node that is watched.
 
     `clock` returns seconds since the epoch, since holds outlive the process. Every method raises StoreUnavailableError
     if the store is closed, or the server is unreachable, rejects the request or is overloaded; callers may retry.
@@ -99,8 +101,10 @@ class KubernetesStore:
         clock: Callable[[], float] | None = None,
         flush_interval: float = FLUSH_INTERVAL,
         slices: bool = False,
+        port_requests: PortRequests | None = None,
     ) -> None:
         self._client = client
+        self._port_requests = port_requests
         self._clock = clock or SteadyClock()
         self._allocations = AllocationCache(self._note_dropped)
         self._lost = LostBlocks()
@@ -274,7 +278,10 @@ class KubernetesStore:
         when the store is closed. It waits while the server is unreachable.
         """
         selector = EVERYTHING if node is None else node_selector(node)
+        visible: ConfigObjectOf[VirtualMachine]
         visible = _virtual_machine if include_pending else _complete_virtual_machine
+        if node is not None and self._port_requests is not None:
+            visible = self._port_requests.seen_by(visible)
         resource, per_node = VALIDATED_VIRTUAL_MACHINES, node is not None
         return self._watch(Watcher(self._client, resource, selector, visible, start=start, per_node=per_node))
 

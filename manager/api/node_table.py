@@ -1,4 +1,9 @@
-"""Nodes of the API: the latest report of each node's agent, published to the change log when it changes."""
+"""Nodes of the API: the latest report of each node's agent, published to the change log when it changes.
+
+Ports in a report are answers to requests, not part of a node: `/v1/ports` has them.
+"""
+
+import msgspec
 
 from contrail_config.kubernetes.kinds import NodeReport
 from manager.api.change_log import ChangeLog
@@ -15,6 +20,8 @@ class NodeTable:
 
     def reported(self, node: str, report: NodeReport) -> None:
         """Takes a report, which may be the one that is known."""
+        if report.ports:
+            report = msgspec.structs.replace(report, ports=())
         if self.reports.get(node) != report:
             self.reports[node] = report
             self._publish(WatchMessageType.APPLIED, NodeView(node, report))

@@ -36,7 +36,7 @@ NO_CLUSTER = "NoCluster"
 """`reason` of a manager that knows no time lines, in contrast to one that does not find the pod."""
 
 NO_AGENT = "NoAgent"
-"""`reason` of a manager that knows no ports: those of other machines are known to their agents alone."""
+"""`reason` of a manager that knows no ports, or in a cluster only those of a single pod, which it asks an agent for."""
 
 _TEXT: Json = {"type": "string"}
 _TOKEN: Json = {
@@ -60,7 +60,10 @@ _LISTS: dict[str, tuple[str, Any]] = {
         "What nodes tell each other of networks, found as in their list, and whether the API server has it.",
         SliceView,
     ),
-    "ports": ("On a single machine: ports of pods, by pod and index; `name` is that of the pod.", PortView),
+    "ports": (
+        "Ports of pods, by pod and index; `name` is that of the pod. In a cluster both are needed: one agent is asked.",
+        PortView,
+    ),
 }
 
 _Parameter = tuple[str, str, Json]
@@ -98,8 +101,12 @@ def openapi_document() -> bytes:
     paths = {"/v1/summary": _operation("Numbers of objects.", schema_of[Summary])}
     for kind, (summary, view) in _LISTS.items():
         paths[f"/v1/{kind}"] = _operation(summary, _page(schema_of[view]), [*_FILTER, *_PAGING])
-    missing_ports = f"With the reason {NO_AGENT}: the manager is in another process than the agents of its nodes."
-    paths[PORTS_PATH]["get"]["responses"]["404"] = _missing(missing_ports, _NO_PORTS)
+    responses = paths[PORTS_PATH]["get"]["responses"]
+    missing_ports = (
+        f"With the reason {NO_AGENT}: the manager is that of a cluster, and the request not that of one pod."
+    )
+    responses["404"] = _missing(missing_ports, _NO_PORTS)
+    responses["504"] = _missing("The agent of the node has not answered in time; the message names it.", _ERROR)
     paths[TRACE_PATH] = _trace(schema_of[PodTrace])
     paths["/v1/watch"] = _watch()
     components[WatchMessage.__name__] = _message([schema_of[_LISTS[kind][1]] for kind in WatchedKind])

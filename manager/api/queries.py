@@ -5,8 +5,7 @@ Each answers one page and reads only the virtual machines of its pods: all of 15
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -54,12 +53,17 @@ class ItemFilter(msgspec.Struct, frozen=True):
         return self.matches(namespace=namespace, name=name)
 
 
-FindPorts = Callable[[VirtualMachine, Sequence[str]], list[PortView]]
-"""Returns the ports of a virtual machine, whose interfaces have these names, in their order."""
+class PortsUnansweredError(Exception):
+    """The ports of a pod are not known: its node was not asked, or did not answer in time."""
+
+
+FindPorts = Callable[[VirtualMachine, Sequence[str]], Awaitable[list[PortView]]]
+"""Returns the ports of a virtual machine, whose interfaces have these names, in their order.
+
+Raises PortsUnansweredError, StoreError.
+"""
 
 _Keyed = tuple[str, PodRecord]
-
-V = TypeVar("V")
 
 _READS = 32
 """Virtual machines that are read at the same time."""
@@ -146,11 +150,15 @@ class ManagerQueries:
 
     async def interfaces(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[InterfaceView]:
         """Returns interfaces by pod and index. A page has whole pods, at least one, and else at most `limit` items."""
-        return await self._by_virtual_machine(item_filter, page, interface_views)
+        found = await self._virtual_machine_page(item_filter, page)
+        views = (view for vm in found.items for view in interface_views(vm, self._names(vm)))
+        return Page(tuple(views), found.next_page)
 
     async def ports(self, find_ports: FindPorts, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[PortView]:
-        """Returns the ports of the same interfaces, in pages as those."""
-        return await self._by_virtual_machine(item_filter, page, find_ports)
+        """Returns the ports of the same interfaces, in pages as those. Raises as `find_ports`."""
+        found = await self._virtual_machine_page(item_filter, page)
+        views = [view for vm in found.items for view in await find_ports(vm, self._names(vm))]
+        return Page(tuple(views), found.next_page)
 
     async def network_slices(
         self, finder: SliceFinder, item_filter: ItemFilter, page: PageRequest = _FIRST
@@ -159,10 +167,8 @@ class ManagerQueries:
         networks = [network for network in await self._store.networks() if _matches(item_filter, network)]
         return slice_page(finder, {network.uuid for network in networks}, page)
 
-    async def _by_virtual_machine(
-        self, item_filter: ItemFilter, page: PageRequest, views_of: Callable[[VirtualMachine, Sequence[str]], list[V]]
-    ) -> Page[V]:
-        """Returns a page of whole pods; each has one view for each of its interfaces."""
+    async def _virtual_machine_page(self, item_filter: ItemFilter, page: PageRequest) -> Page[VirtualMachine]:
+        """Returns virtual machines whose interfaces are a page: at least one of them."""
         assigned = ((key, record) for key, record in self._matching(item_filter) if record.assignment is not None)
         found = take_page(assigned, _pod_key, page)
         chosen: list[_Keyed] = []
@@ -173,9 +179,8 @@ class ManagerQueries:
                 break
             chosen.append(item)
         virtual_machines = await self._virtual_machines(record for _, record in chosen)
-        views = [view for vm in virtual_machines for view in views_of(vm, self._names(vm))]
         is_cut = len(chosen) < len(found.items)
-        return Page(tuple(views), page_token(_pod_key(chosen[-1])) if is_cut else found.next_page)
+        return Page(tuple(virtual_machines), page_token(_pod_key(chosen[-1])) if is_cut else found.next_page)
 
     async def events(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[Event]:
         """Returns the events of matching objects: those of one name oldest first, others as the event log has them."""

@@ -20,7 +20,7 @@ from manager.api.change_log import ChangeLog
 from manager.api.network_slices import SliceFinder
 from manager.api.openapi import NO_AGENT, NO_CLUSTER, PORTS_PATH, TRACE_PATH, openapi_document
 from manager.api.paging import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest, read_token
-from manager.api.queries import FindPorts, ItemFilter, ManagerQueries
+from manager.api.queries import FindPorts, ItemFilter, ManagerQueries, PortsUnansweredError
 from manager.api.types import DEFAULT_KINDS, PodTrace, SliceView, WatchedKind
 from manager.api.watch import Watches, WatchRequest
 
@@ -42,14 +42,15 @@ def api_routes(
     unavailable: Callable[[], str] = _always_ready,
     trace: TraceQuery | None = None,
     ports: FindPorts | None = None,
+    requested_ports: FindPorts | None = None,
     slices: SliceFinder | None = None,
 ) -> list[web.RouteDef]:
     """Returns the routes for the caller's application.
 
     `trace` returns the time line of a pod by namespace and name, None if there is no such pod; it is missing outside of
-    a cluster. `ports` finds those of a virtual machine where the agent is in this process. `slices` finds network
-    slices where the store has them. `unavailable` returns why requests cannot be served now, which is answered with
-    status 503; empty if they can.
+    a cluster. `ports` finds those of a virtual machine where the agent is in this process, `requested_ports` where the
+    agent of its node is asked: only for a single pod. `slices` finds network slices where the store has them.
+    `unavailable` returns why requests cannot be served now, which is answered with status 503; empty if they can.
     """
     queries_by_path: dict[str, Query] = {
         "/v1/networks": queries.networks,
@@ -61,18 +62,31 @@ def api_routes(
         "/v1/nodes": queries.nodes,
         "/v1/network-slices": _no_slices if slices is None else partial(queries.network_slices, slices),
     }
-    if ports is not None:
-        queries_by_path[PORTS_PATH] = partial(queries.ports, ports)
-    lists = [web.get(path, _list_handler(query, unavailable)) for path, query in queries_by_path.items()]
+    find_ports = ports or requested_ports
+    if find_ports is not None:
+        queries_by_path[PORTS_PATH] = partial(queries.ports, find_ports)
+    handlers = {path: _list_handler(query, unavailable) for path, query in queries_by_path.items()}
+    if ports is None:
+        handlers[PORTS_PATH] = _of_single_pods(handlers.get(PORTS_PATH, _no_ports))
+    lists = [web.get(path, handler) for path, handler in handlers.items()]
     watch = web.get("/v1/watch", _watch_handler(Watches(queries, change_log), unavailable), allow_head=False)
     document = web.get("/v1/openapi.json", _document_handler(openapi_document()))
     traced = web.get(TRACE_PATH, _trace_handler(trace, unavailable))
-    unknown = [web.get(PORTS_PATH, _no_ports)] if ports is None else []
-    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists, *unknown, traced, watch, document]
+    return [web.get("/v1/summary", _summary_handler(queries, unavailable)), *lists, traced, watch, document]
 
 
 async def _no_slices(_item_filter: ItemFilter, _page: PageRequest) -> Page[SliceView]:
     return Page(())
+
+
+def _of_single_pods(handler: Handler) -> Handler:
+    """Returns a handler of the ports of one pod: a list of those of many would ask as many agents."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        is_of_one = "namespace" in request.query and "name" in request.query
+        return await (handler if is_of_one else _no_ports)(request)
+
+    return handle
 
 
 async def _no_ports(request: web.Request) -> web.Response:
@@ -140,6 +154,8 @@ async def _answer(query: Callable[[], Awaitable[Any]], unavailable: Callable[[],
         return json_response(await query())
     except StoreError as error:
         raise web.HTTPServiceUnavailable(text=f"the store is not available: {error}") from error
+    except PortsUnansweredError as error:
+        raise web.HTTPGatewayTimeout(text=str(error)) from error
 
 
 def _watch_request(request: web.Request) -> WatchRequest:

@@ -21,6 +21,7 @@ from contrail_config.objects import (
     interface_name,
 )
 from contrail_config.pod_timeline import Step
+from contrail_config.port_readings import PortCounters, PortDrops
 
 
 class PodState(StrEnum):
@@ -128,37 +129,12 @@ class SliceView(ConfigObject, frozen=True):
     node_addresses: tuple[str, ...] = ()
 
 
-class PortDrops(ConfigObject, frozen=True):
-    """Packets that were dropped: `spoofing` of the port, the others of its whole network, since its filter was made.
-
-    `network_tunnel` is known at index 0 alone, and `network_mtu` of the other networks.
-    """
-
-    spoofing: int
-    network_spoofing: int
-    network_broadcast: int
-    network_tunnel: int | None = None
-    network_mtu: int | None = None
-
-
-class PortCounters(ConfigObject, frozen=True):
-    """Packets and bytes that the pod has sent and received by an interface, since its host end was created.
-
-    What was sent includes what was dropped.
-    """
-
-    sent_packets: int
-    sent_bytes: int
-    received_packets: int
-    received_bytes: int
-
-
 class PortView(ConfigObject, frozen=True):
     """The port of an interface, `name` in the sandbox, whose host end is `link`. `condition` and `reason`: its state.
 
     `condition` is `Connected`, `Missing`, `Problem`, `Unknown` or `NotPlugged`. `link_namespace` is the network
     namespace of the host end, missing for the node's own. `counters` and `drops` are missing where the datapath has not
-    reported them.
+    reported them; `counted_at` is when the counters of the node were, by its clock.
     """
 
     namespace: str
@@ -173,6 +149,7 @@ class PortView(ConfigObject, frozen=True):
     container: str | None = None
     counters: PortCounters | None = None
     drops: PortDrops | None = None
+    counted_at: str | None = None
 
 
 class PodTrace(ConfigObject, frozen=True):

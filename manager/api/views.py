@@ -1,10 +1,14 @@
 """Views of the manager's records and objects, as the API shows them."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from contrail_config.default_routes import default_routes
 from contrail_config.objects import VirtualMachine, VirtualNetwork
-from manager.api.types import NetworkView, PodNetworks, PodView
+from contrail_config.port_readings import PortReading
+from manager.api.types import NetworkView, PodNetworks, PodView, PortView
 from manager.controller.pod_record import PodRecord
 from manager.mapping.network_addressing import capacity, families
 
@@ -32,6 +36,26 @@ def pod_view(record: PodRecord, machine: VirtualMachine | None, names: tuple[str
         names=names,
         default_routes=tuple(default_routes(machine.interfaces)) if machine else (),
     )
+
+
+def port_views(
+    virtual_machine: VirtualMachine, names: Sequence[str], readings: Sequence[PortReading], counted_at: str | None
+) -> list[PortView]:
+    """Returns the ports of a virtual machine, whose interfaces have these names, in their order.
+
+    The state of a port without a reading is not known.
+    """
+    by_interface = {reading.interface: reading for reading in readings}
+    views = []
+    for index, (name, interface) in enumerate(zip(names, virtual_machine.interfaces, strict=True)):
+        unknown = PortReading(interface.uuid, "Unknown", "its node did not report it")
+        reading: dict[str, Any] = msgspec.structs.asdict(by_interface.get(interface.uuid, unknown))
+        views.append(
+            PortView(
+                virtual_machine.namespace, virtual_machine.pod, index=index, name=name, **reading, counted_at=counted_at
+            )
+        )
+    return views
 
 
 def networks_of(record: PodRecord) -> tuple[str, ...]:

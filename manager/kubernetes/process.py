@@ -28,6 +28,7 @@ from contrail_service.listen import parse_listen, parse_optional_listen
 from contrail_service.pages import status_routes
 from contrail_service.serving import pages_runner, serve_api, serve_metrics
 from manager.api.network_slices import SliceFinder
+from manager.api.queries import FindPorts
 from manager.api.routes import api_routes
 from manager.configuration import ContrailStoreSettings, KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember, join_cluster
@@ -35,6 +36,7 @@ from manager.kubernetes.contrail import join_contrail, lead_on_contrail, make_co
 from manager.kubernetes.node_block_keeper import NodeBlockKeeper
 from manager.kubernetes.node_report_watch import may_be_plugged
 from manager.kubernetes.pod_trace import PodTraces
+from manager.kubernetes.requested_ports import RequestedPorts
 from manager.manager import Manager, run_until_first_ends
 from manager.web.access import access_of
 from manager.web.serving import served_routes
@@ -72,7 +74,9 @@ async def _run_on_kubernetes(
 ) -> None:
     store = KubernetesStore(cluster.client, slices=configuration.network_slices)
     manager = make_manager(configuration, cluster, store, registry)
-    await _serve(stack, configuration, cluster, manager, registry, slices=store.slices)
+    ports = RequestedPorts(cluster.client.low_priority(), manager.nodes.reports)
+    cluster.node_reports.on_report(ports.reported)
+    await _serve(stack, configuration, cluster, manager, registry, slices=store.slices, ports=ports.find)
     await run_until_first_ends(
         cluster.run(partial(lead, cluster, store, manager)),
         cluster.definitions.run(),
@@ -146,6 +150,7 @@ async def _serve(
     *,
     problems: Callable[[], list[str]] = list,
     slices: SliceFinder | None = None,
+    ports: FindPorts | None = None,
 ) -> None:
     """Serves the API and the status pages until the stack is closed. `problems`: those of a leader's store."""
 
@@ -158,6 +163,7 @@ async def _serve(
         manager.change_log,
         unavailable=cluster.unavailable_reason,
         trace=PodTraces(cluster.client).read,
+        requested_ports=ports,
         slices=slices,
     )
     pages = served_routes(configuration, access_of(configuration), api=api, status=status)

@@ -1,9 +1,10 @@
 """Each view shows what the node has, and leads to the others."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import ONE_BROWSER, Show
+from tests.support.browser import DEADLINE
 from tests.support.embedded_process import EmbeddedProcess
 from tests.support.served_agent import port_of
 
@@ -140,6 +141,27 @@ def test_the_counters_of_ports_are_those_that_the_datapath_reports(show_still: S
             *("12 packets, 3456 bytes", "1 packets, 60 bytes", "3", "7 spoofed, 2 broadcast, 1 too large"),
         ],
     ]
+
+
+def test_a_manager_that_asks_the_agent_says_so_and_names_one_that_does_not_answer(show_still: Show) -> None:
+    page = show_still("pods", tolerated="404 .*/v1/ports|504 .*/v1/ports")
+    no_agent = {"error": "ports are known to the agents of their nodes", "reason": "NoAgent"}
+    page.route("**/v1/ports?limit=1", lambda route: route.fulfill(status=404, json=no_agent))
+    asked: list[Route] = []
+    page.route("**/v1/ports?namespace=*", lambda route: asked.append(route))  # noqa: PLW0108 - no builtins
+    page.reload()
+    page.get_by_role("link", name="demo/web").click()
+    ports = page.locator("section", has=page.get_by_role("heading", name="Ports"))
+    expect(ports).to_contain_text("Asking the agent of ")
+    asked.pop().fulfill(status=504, json={"error": "node n: its agent did not answer"})
+    expect(ports.get_by_role("alert")).to_have_text("node n: its agent did not answer")
+    expect(ports).to_contain_text("the last of the commands below shows them")
+    port = {"namespace": "demo", "pod": "web", "index": 0, "name": "eth0", "interface": "u", "condition": "Connected"}
+    page.unroute("**/v1/ports?namespace=*")
+    answer = {"items": [{**port, "countedAt": "2026-01-01T12:00:00Z"}]}
+    page.route("**/v1/ports?namespace=*", lambda route: route.fulfill(json=answer))
+    expect(ports).to_contain_text("Counted at ", timeout=DEADLINE)
+    expect(ports.get_by_role("alert")).to_have_count(0)
 
 
 def test_the_networks_of_a_group_find_its_pods_and_no_others(show_still: Show, still_node: EmbeddedProcess) -> None:

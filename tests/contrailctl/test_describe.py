@@ -3,15 +3,17 @@
 import argparse
 import json
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from contrail_config.objects import Event
+from contrail_config.port_readings import PortCounters, PortDrops
 from contrailctl.describe import describe_pod
+from contrailctl.errors import ContrailctlError, NotFoundError, ResponseError
 from contrailctl.manager import ManagerApi
-from manager.api.types import PodView
+from manager.api.types import PodView, PortView
 from tests.support import api_views
 from tests.support.contrailctl_command import Run
 
@@ -77,11 +79,71 @@ async def test_interfaces_have_the_names_that_the_manager_reports() -> None:
     assert [name for name in ("eth0", "web", "eth2", "net2") if f"\n  {name}:" in text] == ["eth0", "web", "net2"]
 
 
-class _OnePod:
-    """A manager with one pod and no events."""
+async def test_a_manager_adds_the_ports_that_it_knows() -> None:
+    pod = api_views.PODS[1]
+    assert pod.machine is not None
+    uuids = [interface.uuid for interface in pod.machine.interfaces]
+    common: dict[str, Any] = {"namespace": "shop", "pod": "router", "counted_at": "2026-11-21T12:00:05Z"}
+    of_network = PortDrops(spoofing=2, network_spoofing=3, network_broadcast=4, network_mtu=5)
+    found = [
+        PortView(
+            index=0, name="eth0", interface=uuids[0], condition="Problem", reason="no route", link="tap0", **common
+        ),
+        PortView(
+            index=1,
+            name="eth1",
+            interface=uuids[1],
+            condition="Connected",
+            link="tap1",
+            link_namespace="contrail-5",
+            counters=PortCounters(12, 3456, 1, 60),
+            drops=of_network,
+            **common,
+        ),
+        PortView(index=2, name="eth2", interface=uuids[2], condition="Later", **common),
+    ]
+    output = describe_pod(cast(ManagerApi, _OnePod(pod, found)), argparse.Namespace(pod="shop/router"))
+    first, second, third = ("\n    Host Interface:" + part for part in output.text.split("\n    Host Interface:")[1:])
+    assert first.startswith(
+        "\n    Host Interface:  tap0\n    Host Namespace:  the node's own\n    Port:            Problem: no route\n"
+    )
+    assert second.split("\n  ")[1:9] == [
+        "  Host Interface:  tap1",
+        "  Host Namespace:  contrail-5",
+        "  Port:            Connected",
+        "  Sent:            12 packets, 3456 bytes",
+        "  Received:        1 packets, 60 bytes",
+        "  Counted:         2026-11-21T12:00:05Z",
+        "  Port Drops:      2 spoofing",
+        "  Network Drops:   3 spoofing, 4 broadcast, 5 MTU",
+    ]
+    assert third.startswith("\n    Host Interface:  <not plugged>\n")
+    assert "    Port:            Unknown: Later\n" in third
+    assert output.document["plugged"] == {uuids[0]: "tap0", uuids[1]: "tap1"}
 
-    def __init__(self, pod: PodView) -> None:
+
+async def test_an_agent_that_does_not_answer_a_manager_is_named_and_the_rest_is_shown() -> None:
+    silent = ResponseError("http://manager/v1/ports: node n: its agent did not answer (status 504)")
+    pod = api_views.PODS[1]
+    text = describe_pod(cast(ManagerApi, _OnePod(pod, silent)), argparse.Namespace(pod="shop/router")).text
+    assert f"\nPorts:           {silent}\n" in text
+    assert "Host Interface" not in text
+
+
+NO_PORTS = NotFoundError("/v1/ports: not found")
+
+
+class _OnePod:
+    """A manager with one pod and no events; `ports` are those that it knows, or why it does not."""
+
+    def __init__(self, pod: PodView, ports: list[PortView] | ContrailctlError = NO_PORTS) -> None:
         self._pod = pod
+        self._ports = ports
+
+    def ports(self, _namespace: str, _name: str) -> list[PortView]:
+        if isinstance(self._ports, ContrailctlError):
+            raise self._ports
+        return self._ports
 
     def pod(self, _namespace: str, _name: str) -> PodView:
         return self._pod

@@ -1,6 +1,8 @@
 // Requests to the manager's API, with the token if one is required.
 
 export const UNAUTHORIZED = 401;
+export const NOT_FOUND = 404;
+export const NO_AGENT = "NoAgent"; // the reason of a manager that does not know the ports that it was asked for
 
 const TOKEN = "contrail-token";
 const SENDABLE = /^[\x20-\x7e]*$/; // anything else in a header is an error of fetch, or of the server's parser

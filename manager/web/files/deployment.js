@@ -1,9 +1,7 @@
 // Whether the manager is one of a cluster, or of a single machine, where it has the agent in its own process.
 
-import { ApiError, request } from "./api.js";
+import { ApiError, NO_AGENT, NOT_FOUND, request } from "./api.js";
 
-const NOT_FOUND = 404;
-const NO_AGENT = "NoAgent";
 let known = null; // it is the same until the page is loaded again
 
 /** Returns whether it is one of a cluster; null as long as that is not known. */

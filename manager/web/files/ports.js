@@ -1,12 +1,13 @@
-// Ports of a pod, as the agent of a single machine knows them; in a cluster the agents of the nodes are asked.
+// Ports of a pod, as the agent of its node knows them. In a cluster the manager asks that agent, which takes a moment.
 
-import { list } from "./api.js";
+import { ApiError, NO_AGENT, NOT_FOUND, list } from "./api.js";
 import { isCluster } from "./deployment.js";
 import { h } from "./dom.js";
 import { problem, table } from "./widgets.js";
 
 const REFRESHED = 10_000; // ms after which the counters are read again
 const CONNECTED = "Connected";
+const COMMAND = "the last of the commands below shows them.";
 const HEADERS = [
   "Index",
   "Name",
@@ -23,19 +24,41 @@ const HEADERS = [
 export function ports(context, pod, versions) {
   const elsewhere = isCluster(context);
   if (elsewhere === null) return null;
-  return h("section", null, h("h2", null, "Ports"), elsewhere ? hint(pod) : known(context, pod, versions));
+  const shown = pod.node ? known(context, pod, versions, elsewhere) : hint("The pod has no node yet.");
+  return h("section", null, h("h2", null, "Ports"), shown);
 }
 
-function hint({ node }) {
-  const text = node ? `The agent of ${node} knows ports and their counters: ` : "The pod has no node yet.";
-  return h("p", { class: "hint" }, text, node && "the last of the commands below shows them.");
+function hint(text) {
+  return h("p", { class: "hint" }, text);
 }
 
-function known({ remote }, { namespace, name }, versions) {
-  const read = remote.get(`ports of ${namespace}/${name}`, versions, () => list("v1/ports", { namespace, name }), {
-    maxAge: () => REFRESHED,
+function known({ remote }, { namespace, name, node }, versions, elsewhere) {
+  const read = remote.get(`ports of ${namespace}/${name}`, versions, () => readPorts(namespace, name), {
+    maxAge: (value) => (value.items ? REFRESHED : Infinity),
   });
-  return [problem(read.problem), read.value && table("ports", HEADERS, read.value.items.map(row))];
+  const isUnknown = elsewhere && (read.problem || (read.value && !read.value.items));
+  const isAsked = elsewhere && !read.problem && !read.value;
+  return [
+    problem(read.problem),
+    isAsked && hint(`Asking the agent of ${node}.`),
+    isUnknown && hint(`The agent of ${node} knows ports and their counters: ${COMMAND}`),
+    read.value?.items && table("ports", HEADERS, read.value.items.map(row)),
+    counted(read.value?.items?.[0]?.countedAt),
+  ];
+}
+
+/** Reads the ports of a pod; without items if the manager knows none and cannot ask for them. */
+async function readPorts(namespace, name) {
+  try {
+    return await list("v1/ports", { namespace, name });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== NOT_FOUND || error.reason !== NO_AGENT) throw error;
+    return {};
+  }
+}
+
+function counted(time) {
+  return time && h("p", null, "Counted at ", h("time", { datetime: time }, new Date(time).toLocaleTimeString()), ".");
 }
 
 function row({ index, name, link, linkNamespace, container, condition, reason, counters, drops }) {

@@ -1,10 +1,9 @@
 // The start of a pod as a time line, which the manager of a cluster knows; a single machine's does not.
 
-import { ApiError, request } from "./api.js";
+import { ApiError, NOT_FOUND, request } from "./api.js";
 import { h } from "./dom.js";
 import { table } from "./widgets.js";
 
-const NOT_FOUND = 404;
 const NO_CLUSTER = "NoCluster";
 let isKnown = true; // until a manager says that it has none of any pod
 

@@ -132,11 +132,11 @@ async def test_agents_that_start_together_report_at_different_times(
 ) -> None:
     pauses: list[float] = []
 
-    async def note(seconds: float) -> None:
+    async def note(_reporter: NodeReporter, seconds: float) -> None:
         pauses.append(seconds)
         raise asyncio.CancelledError
 
-    monkeypatch.setattr("agent_api.node.reporter.asyncio.sleep", note)
+    monkeypatch.setattr(NodeReporter, "_wait", note)
     for _ in range(50):
         with pytest.raises(asyncio.CancelledError):
             await NodeReporter(served.agent, reports, versions=VERSIONS).run()

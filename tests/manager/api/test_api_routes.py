@@ -1,6 +1,6 @@
 """The read-only API over HTTP: items, filters and errors."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -9,10 +9,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 from pytest_aiohttp.plugin import AiohttpClient
 
-from contrail_config.objects import Event
+from contrail_config.objects import Event, VirtualMachine
 from contrail_service.pages import errors_as_json
+from manager.api.queries import PortsUnansweredError
 from manager.api.routes import api_routes
-from manager.api.types import InterfaceView, NetworkView, PodState, PodView
+from manager.api.types import InterfaceView, NetworkView, PodState, PodView, PortView
 from tests.support.pods import make_nad, make_pod
 from tests.support.running_manager import RunningManager
 
@@ -167,6 +168,54 @@ async def test_a_time_line_outside_of_a_cluster_and_that_of_a_missing_pod_are_to
     application.add_routes(api_routes(running.manager.queries, running.manager.change_log, trace=find_none))
     inside = await (await aiohttp_client(application)).get(path)
     assert (inside.status, await inside.json()) == (404, {"error": "pod blue/none: not found"})
+
+
+async def find_ports(virtual_machine: VirtualMachine, names: Sequence[str]) -> list[PortView]:
+    """As in a cluster; the agent of the pod `red/web-0` does not answer."""
+    if virtual_machine.namespace == "red":
+        raise PortsUnansweredError("node node-1: its agent did not answer")
+    return [PortView("blue", virtual_machine.pod, index, name, "u", "Connected") for index, name in enumerate(names)]
+
+
+@pytest.fixture
+async def cluster(running: RunningManager, aiohttp_client: AiohttpClient) -> Client:
+    await running.send_list(*OBJECTS)
+    application = web.Application(middlewares=[errors_as_json])
+    routes = api_routes(running.manager.queries, running.manager.change_log, requested_ports=find_ports)
+    application.add_routes(routes)
+    return await aiohttp_client(application)
+
+
+async def test_ports_in_a_cluster_are_those_of_the_pod_that_is_asked_for(cluster: Client) -> None:
+    response = await cluster.get("/v1/ports?namespace=blue&name=web-0&limit=1")
+    body = await response.json()
+    assert (response.status, list(body)) == (200, ["items"])
+    assert [(port["name"], port["condition"]) for port in body["items"]] == [
+        ("eth0", "Connected"),
+        ("eth1", "Connected"),
+        ("left", "Connected"),
+    ]
+    nobody = await cluster.get("/v1/ports?namespace=blue&name=nobody")
+    assert (nobody.status, await nobody.json()) == (200, {"items": []})
+
+
+@pytest.mark.parametrize("query", ["", "?limit=1", "?namespace=blue", "?name=web-0"])
+async def test_ports_of_several_pods_of_a_cluster_are_not_asked_for(cluster: Client, query: str) -> None:
+    response = await cluster.get(f"/v1/ports{query}")
+    assert response.status == 404
+    assert (await response.json())["reason"] == "NoAgent"
+
+
+async def test_an_agent_that_does_not_answer_is_a_timeout(cluster: Client) -> None:
+    response = await cluster.get("/v1/ports?namespace=red&name=web-0")
+    assert (response.status, await response.json()) == (504, {"error": "node node-1: its agent did not answer"})
+
+
+async def test_ports_are_not_known_where_no_agent_can_be_asked(client: Client) -> None:
+    response = await client.get("/v1/ports?namespace=blue&name=web-0")
+    assert response.status == 404
+    assert (await response.json())["reason"] == "NoAgent"
+    assert (await client.get("/v1/ports?namespace=blue&nam=web-0")).status == 400
 
 
 async def test_the_api_is_read_only(client: Client) -> None:

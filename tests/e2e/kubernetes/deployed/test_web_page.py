@@ -110,7 +110,7 @@ def test_a_network_has_its_addresses_its_pods_and_its_slices(show: Show, shop: T
     ]
 
 
-def test_a_pod_has_its_interfaces_the_time_line_of_trace_and_who_knows_its_ports(
+def test_a_pod_has_its_interfaces_the_time_line_of_trace_and_its_ports(
     show: Show, shop: Tenant, page_manager: ManagerProcess
 ) -> None:
     page = show(f"pods/{shop.namespace}/web-1")
@@ -119,9 +119,32 @@ def test_a_pod_has_its_interfaces_the_time_line_of_trace_and_who_knows_its_ports
     assert {"choose a node", "assign interfaces", "become ready"} <= {row[4] for row in cells(page, "steps")}
     expected = [each["address"] for each in shop.assigned("web-1")["interfaces"][1]["addresses"]]
     assert [part.split("/")[0] for part in cells(page, "interfaces")[1][3].split(", ")] == expected
-    expect(page.locator("main")).to_contain_text("The agent of page-1 knows ports and their counters")
+    assert [row[:5] for row in cells(page, "ports")] == [
+        ["0", "eth0", "", "", "NotPlugged"],
+        ["1", "eth1", "", "", "NotPlugged"],
+    ]
     assert commands(page)[-1].endswith(f"contrailctl --agent http://127.0.0.1:9091 describe pod {shop.namespace}/web-1")
     assert "spec.nodeName=page-1" in commands(page)[-1]
+
+
+def test_looking_at_ports_writes_little_and_ends(cluster: Cluster, shop: Tenant, page_manager: ManagerProcess) -> None:
+    """By the rights and the admission policies that are deployed; the agent has no counters that change."""
+
+    def versions() -> list[str]:
+        machine = shop.virtual_machine("web-2")
+        assert machine is not None
+        node = cluster.server.ask("GET", "/apis/opencontrail.org/v1alpha1/contrailnodes/page-2")
+        return [each["metadata"]["resourceVersion"] for each in (machine, node)]
+
+    query = f"?namespace={shop.namespace}&name=web-2"
+    before = versions()
+    found = page_manager.items("ports", query)
+    assert [(port["index"], port["condition"]) for port in found] == [(0, "NotPlugged"), (1, "NotPlugged")]
+    after = versions()
+    assert [one != other for one, other in zip(before, after, strict=True)] == [True, True]
+    for _ in range(20):
+        assert page_manager.items("ports", query) == found
+    assert versions() == after
 
 
 def test_a_waiting_pod_says_for_what_and_what_to_do(show: Show, shop: Tenant) -> None:
