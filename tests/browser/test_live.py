@@ -77,7 +77,7 @@ def test_a_state_that_was_cut_off_leaves_later_changes_shown(show_still: Show) -
 
 
 def test_the_page_goes_on_after_a_restart_of_the_manager(show: Show, node: EmbeddedProcess) -> None:
-    page = show("pods", tolerated="ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING")
+    page = show("pods", tolerated="ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED_ENCODING")
     expect(page.locator("tbody tr")).to_have_count(5)
     node.kill()
     expect(page.locator("#status")).to_contain_text("Not live")
