@@ -13,7 +13,7 @@ import pytest
 from tests.cni_contrail.conftest import DAEMON, until
 from tests.cni_contrail.installer.upstream_node import upstream_document
 from tests.support.netns import Netns
-from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin import LONG_POLL, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, make_vmis
 from tests.support.upstream_plugin import Sandbox, UpstreamPlugin
 
@@ -31,6 +31,7 @@ def pod(sandbox: Netns, vrouter_agent: ScriptedAgent) -> PodSandbox:
 @pytest.fixture
 def upstream(plugin: Plugin, vrouter_agent: ScriptedAgent) -> UpstreamPlugin:
     plugin.config_dir.mkdir(parents=True)  # as Contrail's installer does
+    plugin.settings |= LONG_POLL
     # The daemon's configuration sets what Contrail's file sets too, another log file among it.
     plugin.node_file.write_text(json.dumps(plugin.settings | {"log-file": ""}))
     return UpstreamPlugin(vrouter_agent.listen_on_tcp(), plugin.node, plugin.config_dir)
