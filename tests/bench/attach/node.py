@@ -42,6 +42,7 @@ NETWORKS = {
     "never": "net-a,comes-never",
 }
 START_TIMEOUT = 60.0  # seconds
+_IDLE = 2.0  # seconds; a manager begins to store why a pod waits a second after it has seen the pod
 
 _OURS = {"cniVersion": "1.0.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"}
 
@@ -195,6 +196,8 @@ def _managed_folder(checkout: Path, *options: str) -> Iterator[Path]:
             try:
                 ready = sum(number for kind, number in PODS.items() if kind != "never")
                 wait_until(lambda: _states(listen).count("Ready") == ready, what="the pods' lists")
+                # It stores why pods wait, 40 a second, in the process that answers the plugin.
+                wait_until(_is_idle(listen), what="an idle manager")
                 yield folder
             finally:
                 process.terminate()
@@ -223,6 +226,25 @@ def _states(listen: str) -> list[str]:
         return [item["state"] for item in every_item(get, "/v1/pods") or ()]
     except OSError:
         return []
+
+
+def _is_idle(listen: str) -> Callable[[], bool]:
+    """Returns a function that tells whether all queues of the manager have been empty for `_IDLE` seconds."""
+    busy = time.monotonic()
+
+    def holds() -> bool:
+        nonlocal busy
+        if _queue_depth(listen):
+            busy = time.monotonic()
+        return time.monotonic() - busy > _IDLE
+
+    return holds
+
+
+def _queue_depth(listen: str) -> float:
+    with urllib.request.urlopen(f"http://{listen}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith("contrail_manager_queue_depth{"))
 
 
 def _manifests() -> list[dict[str, Any]]:
