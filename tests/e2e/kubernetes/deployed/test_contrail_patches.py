@@ -33,7 +33,10 @@ def test_the_managers_read_the_secret_and_keep_all_else(cluster: Cluster) -> Non
 
 
 def test_nodes_with_a_vrouter_have_no_agent_of_ours(cluster: Cluster) -> None:
-    assert mounts(patched(cluster, "daemonset", "contrail-node", PATCHES / "node-patch.yaml")).keys() == {"cnid"}
+    assert mounts(patched(cluster, "daemonset", "contrail-node", PATCHES / "node-patch.yaml")).keys() == {
+        "cnid",
+        "installer",
+    }
 
 
 def test_agents_read_the_secret(cluster: Cluster) -> None:
