@@ -55,7 +55,7 @@ class PodController:
 
     `network_released` is called with the uuid of each network in which addresses were released. `orphan_hold`: seconds
     for which addresses without a virtual machine are held. `observe_assignment`, `unreconciled_nads`: PodReconciler.
-    `default_mtu`: PodWriter. `observer` is told of every change.
+    `default_mtu`: PodWriter. `observer` is called for every change.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Pod observer: is told of every change of pods by the pod controller, at once and in order."""
+"""Pod observer: the pod controller calls it for every change of pods, at once and in order."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""StoreDeletions: what the manager is told of virtual machines that appear in, or vanish from, its store."""
+"""StoreDeletions: virtual machines that appear in, or vanish from, the store of the manager."""
 
 import asyncio
 from pathlib import Path
