@@ -14,6 +14,8 @@ pytestmark = ONE_BROWSER
 
 MARKUP = "<img src=x onerror=window.broken=1>\"'`</script><script>window.broken=1</script>${window.broken=1}"
 FILE = "<b>'$(id)'"
+LONGEST = "a" * 253
+"""A name as long as Kubernetes permits, without any place to break it."""
 VIEWS = ("", "topology", "networks", "networks/demo/blue", "pods", "pods/demo/evil", "waiting", "nodes", "events")
 
 
@@ -24,8 +26,9 @@ def hostile_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedP
         evil = pod("evil", networks=f"blue@{MARKUP}")
         gateway = pod("gateway", networks="blue", **{"opencontrail.org/default-gw": MARKUP})
         write(node.manifests / "hostile.yaml", nad("bad", cidr=MARKUP), evil, gateway)
+        write(node.manifests / "longest.yaml", pod(LONGEST, networks="missing"))
         (node.manifests / f"{FILE}.yaml").write_text("{")
-        node.wait_until(lambda: len(node.items("pods")) == 7, what="following its manifests")
+        node.wait_until(lambda: len(node.items("pods")) == 8, what="following its manifests")
         node.wait_until(lambda: FILE in str(node.items("events")), what="reporting the file")
         yield node
 
@@ -47,6 +50,14 @@ def test_markup_in_annotations_and_file_names_is_shown_as_text(show: Show, view:
 def test_the_message_of_a_hostile_annotation_is_shown_literally(show: Show) -> None:
     page = show("pods/demo/evil")
     expect(page.locator(".facts")).to_contain_text("onerror=window.broken=1")
+
+
+def test_the_longest_name_leaves_room_for_what_to_do(show: Show) -> None:
+    page = show("waiting", viewport={"width": 1280, "height": 700})
+    expect(page.locator("td:first-child", has_text=LONGEST)).to_have_count(1)
+    cure = page.locator("th", has_text="What to do").bounding_box()
+    assert cure is not None
+    assert cure["x"] + cure["width"] <= 1280
 
 
 @pytest.mark.parametrize("reported", ["yesterday", "", "+999999-01-01T00:00:00Z"])
