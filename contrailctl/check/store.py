@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from contrail_config.kubernetes.expected_slices import StoredObjects, expected_slices
 from contrail_config.objects import NetworkSlice, VirtualMachineInterface, VirtualNetwork, parse_endpoint
 from contrailctl.check.findings import Fault, Finding
+from contrailctl.check.tunnel_addresses import tunnel_address_findings
 
 _OLD = timedelta(minutes=15)
 """Age of a report whose agent is gone: it writes one every 5 minutes, and clocks differ."""
@@ -26,6 +27,7 @@ def store_findings(stored: StoredObjects, *, now: datetime) -> list[Finding]:
     names = {network.uuid: network for network in stored.networks}
     return [
         *_node_findings(stored),
+        *tunnel_address_findings(stored),
         *_report_findings(stored, now),
         *_mtu_findings(stored),
         *_network_findings(stored),

@@ -7,9 +7,9 @@ import pytest
 
 from contrail_config.addressing.notation import parse_address
 from contrail_config.kubernetes.blocks import AddressEntry, Block, BlockKey, Hold, PoolKey
-from contrail_config.kubernetes.expected_slices import StoredObjects
+from contrail_config.kubernetes.expected_slices import StoredObjects, expected_slices
 from contrail_config.kubernetes.node_owner import node_owner
-from contrail_config.objects import Endpoint, NetworkSlice, Refusal, VirtualNetwork
+from contrail_config.objects import Endpoint, NetworkSlice, PodNetwork, Refusal, VirtualNetwork
 from contrailctl.check.store import store_findings
 from tests.support.virtual_networks import new_owner
 
@@ -32,6 +32,11 @@ def with_slice(stored: StoredObjects, node: str, **fields: object) -> StoredObje
     name = name_of(stored, node)
     edited: NetworkSlice = msgspec.structs.replace(stored.slices[name], **fields)
     return stored._replace(slices={**stored.slices, name: edited})
+
+
+def as_they_should_be(stored: StoredObjects) -> StoredObjects:
+    """Writes the slices again, as the manager does."""
+    return stored._replace(slices=expected_slices(stored))
 
 
 def test_nothing_is_found_in_a_store_that_is_as_it_should_be(stored: StoredObjects, now: datetime) -> None:
@@ -99,6 +104,29 @@ def test_a_node_without_tunnel_address(stored: StoredObjects, now: datetime) -> 
     ]
 
 
+def test_nodes_with_one_tunnel_address(stored: StoredObjects, now: datetime) -> None:
+    both = ("198.51.100.7", "2001:db8::1")
+    alike = as_they_should_be(stored._replace(tunnels={"node-a": both, "node-b": ("198.51.100.7", "2001:db8::2")}))
+    what = "tunnel address 198.51.100.7 of the node"
+    assert found(alike, now) == [
+        ("node-a", "", "wrong", what, "also that of node-b"),
+        ("node-b", "", "wrong", what, "also that of node-a"),
+    ]
+
+
+def test_a_tunnel_address_of_a_node_without_agent_does_not_count(stored: StoredObjects, now: datetime) -> None:
+    other = stored._replace(tunnels={**stored.tunnels, "control-plane": stored.tunnels["node-a"]})
+    assert found(as_they_should_be(other), now) == []
+
+
+def test_a_tunnel_address_in_the_pod_network(stored: StoredObjects, now: datetime) -> None:
+    within = as_they_should_be(stored._replace(tunnels={**stored.tunnels, "node-b": ("10.1.0.200",)}))
+    assert found(within, now) == []  # addresses of a network in a namespace of its own may be those of nodes
+    pods = with_fields(within, 0, pod_network=PodNetwork.CLUSTER)
+    expected = ("node-b", "", "wrong", "tunnel address 10.1.0.200 of the node", f"in 10.1.0.0/24 of {BLUE}")
+    assert found(pods, now) == [expected]
+
+
 def test_a_node_that_is_gone_but_has_pods(stored: StoredObjects, now: datetime) -> None:
     gone = stored._replace(tunnels={"node-a": ("192.0.2.1",)})
     assert ("node-b", "", "missing", "object of the node", "") in found(gone, now)
@@ -134,9 +162,14 @@ def with_tunnel_mtu(stored: StoredObjects, **mtus: int | None) -> StoredObjects:
 
 def with_mtu(stored: StoredObjects, position: int, mtu: int) -> StoredObjects:
     """Gives the pod at a position an MTU."""
+    return with_fields(stored, position, mtu=mtu)
+
+
+def with_fields(stored: StoredObjects, position: int, **fields: object) -> StoredObjects:
+    """Edits the interface of the pod at a position."""
     machines = list(stored.virtual_machines)
     (interface,) = machines[position].interfaces
-    changed = (msgspec.structs.replace(interface, mtu=mtu),)
+    changed = (msgspec.structs.replace(interface, **fields),)
     machines[position] = msgspec.structs.replace(machines[position], interfaces=changed)
     return stored._replace(virtual_machines=tuple(machines))
 
