@@ -1,6 +1,6 @@
 """Isolation of networks with equal subnets, addresses and MACs on three nodes: who reaches whom, what nodes send."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -16,7 +16,8 @@ from tests.support.frames import PacketSocket
 from tests.support.network_capture import NetworkCapture
 
 _CONCURRENT = 16
-_LAST = b"the last frame"
+_HONEST = b"an honest frame of "
+_HEADERS = 14 + 20 + 8  # bytes: Ethernet, IPv4, UDP
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,9 @@ def test_pods_reach_each_other_at_index_0_across_nodes(pods: list[EqualPod]) -> 
     assert asked(pods, wanted) == wanted
 
 
-def test_no_forged_frame_leaves_its_node(cluster: Cluster, pods: list[EqualPod]) -> None:
+def test_no_forged_frame_leaves_its_node_and_honest_ones_stay_in_their_network(
+    cluster: Cluster, pods: list[EqualPod]
+) -> None:
     with ExitStack() as stack:
         wires = {pod.name: PacketSocket(pod.sandbox, "eth1") for pod in pods}
         for wire in wires.values():
@@ -69,14 +72,41 @@ def test_no_forged_frame_leaves_its_node(cluster: Cluster, pods: list[EqualPod])
             for other in _others(pod, pods):
                 for forge in FORGED.values():
                     wires[pod.name].send(forge(pod.sender, other.sender, AROUND))
-                last = frames.ipv4(pod.sender.ipv4, other.sender.ipv4, frames.udp(_LAST))
-                wires[pod.name].send(frames.ethernet(pod.sender.mac, other.sender.mac, frames.IPV4, last))
-        for pod in pods:
-            arrived = [frame for _ in _others(pod, pods) for frame in wires[pod.name].received_until(_LAST)]
-            assert [frame for frame in arrived if MARK in frame] == []
+                wires[pod.name].send(_honest(pod, other))
+        arrived = {pod.name: _received(wires[pod.name], {each.name for each in _others(pod, pods)}) for pod in pods}
         found = list(tunnelled(capture.frames()))
-        assert sum(_LAST in each.frame for each in found) >= len(pods) * 2
-        assert [each for each in found if MARK in each.frame or each.is_flooded] == []
+    for pod in pods:
+        assert [frame for frame in arrived[pod.name] if MARK in frame] == []
+        assert _names(arrived[pod.name]) == {each.name for each in _others(pod, pods)}
+    assert [each for each in found if MARK in each.frame or each.is_flooded] == []
+    interfaces = cluster.interfaces()
+    vnis = [(each.vni, interfaces[name][1]["vni"]) for each in found if (name := _name_in(each.frame))]
+    assert len(vnis) >= len(pods) * 2
+    assert [each for each, own in vnis if each != own] == []
+
+
+def _honest(pod: EqualPod, other: EqualPod) -> bytes:
+    """A frame that names its sender, which its addresses do not."""
+    packet = frames.ipv4(pod.sender.ipv4, other.sender.ipv4, frames.udp(_HONEST + pod.name.encode()))
+    return frames.ethernet(pod.sender.mac, other.sender.mac, frames.IPV4, packet)
+
+
+def _received(wire: PacketSocket, names: set[str]) -> list[bytes]:
+    """Frames that came in, until there is an honest one of each of these pods."""
+    found: list[bytes] = []
+    while not names <= _names(found):
+        found += wire.received_until(_HONEST)
+    return found
+
+
+def _names(found: Iterable[bytes]) -> set[str]:
+    """The senders of honest frames."""
+    return {name for frame in found if (name := _name_in(frame))}
+
+
+def _name_in(frame: bytes) -> str:
+    """The sender of an honest frame; empty in others, such as the receiver's answer that quotes it."""
+    return frame[_HEADERS:].removeprefix(_HONEST).decode() if frame[_HEADERS:].startswith(_HONEST) else ""
 
 
 def _others(pod: EqualPod, pods: Sequence[EqualPod]) -> list[EqualPod]:
