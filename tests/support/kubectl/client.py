@@ -39,6 +39,12 @@ class Kubectl:
         """Runs helm, and returns its output. Raises CommandError if it fails."""
         return _run(*self._enter, "helm", *arguments, cwd=self._work, env=self._environment)
 
+    def start(self, *command: str) -> "subprocess.Popen[str]":
+        """Starts a program that finds the cluster as kubectl does; its output is in pipes."""
+        pipe = subprocess.PIPE
+        whole = [*self._enter, *command]
+        return subprocess.Popen(whole, stdout=pipe, stderr=pipe, text=True, cwd=self._work, env=self._environment)
+
     def shell(self, script: str) -> str:
         """Runs a script that calls kubectl, and returns its output. Raises CommandError if a command fails."""
         return _run(*self._enter, "bash", "-euc", script, cwd=self._work, env=self._environment)
