@@ -1,7 +1,8 @@
 """Network slices of a manager: the slice table, kept up to date from what the store does and sees, and its writer.
 
 A slice is written at the same time as the virtual machine that changes it, so remote nodes know of a pod before its
-sandbox has interfaces. Nothing here delays or fails the operations of the store: what cannot be written is retried.
+sandbox has interfaces, or shortly after if many pods start on one node. Nothing here delays or fails the operations of
+the store: what cannot be written is retried.
 """
 
 import asyncio

@@ -5,6 +5,10 @@ both sides and writes the difference, if there is one. So a slice that somebody 
 changes of one slice that come while it is written are one write, and a manager that starts rewrites nothing that is
 right. Pods do not wait for slices.
 
+A write costs the server, and each node of the network, time in proportion to all endpoints of the slice, however few
+are new. So a slice that has just been written waits for its next write, and those of many pods that start on one node
+are one; the first is written at once.
+
 Writes state no version: only the leader writes, what an earlier leader writes late is reported by the watch, and a
 merge patch preserves fields of a newer release. Not those in items of lists, which it replaces whole: to preserve them
 each write would have to read the slice first. A leader of that release writes them again when it starts, since it
@@ -39,12 +43,16 @@ from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.slice_table import SliceKey, SliceTable
 from contrail_config.kubernetes.stored_slices import StoredSlices, digest
 from contrail_config.kubernetes.validated import VALIDATED_SLICES
+from contrail_config.kubernetes.write_intervals import WriteIntervals
 from contrail_config.objects import NetworkSlice
 
 log = logging.getLogger(__name__)
 
 _WRITES: Final = 8
 """Slices written at a time: their writes must not fill the server's queue, in which those of pods wait."""
+
+INTERVAL: Final = 0.1
+"""Seconds from a write of a slice to its next: short next to the time in which all nodes must know of a pod."""
 
 _COMPARED: Final = 64
 """Slices of a list that are compared before other tasks run."""
@@ -61,6 +69,7 @@ class SliceWriter:
         self._stored = StoredSlices()
         self._reflector = Reflector(client, VALIDATED_SLICES, timings=timings or ReflectorTimings(), cache=self._stored)
         self.queue: WorkQueue[Key] = WorkQueue(self._reconcile, limit=_WRITES, transient=KubeError)
+        self._intervals = WriteIntervals(INTERVAL)
         self._is_ready = False
 
     def __len__(self) -> int:
@@ -92,7 +101,7 @@ class SliceWriter:
         """Compares slices that may differ from what is on the server. No effect before all of them were listed."""
         if self._is_ready:
             for key in keys:
-                self.queue.add(_object_key(key))
+                self._enqueue(_object_key(key))
 
     def keys(self, network_uuids: Collection[str]) -> set[SliceKey]:
         """Returns those of the slices of these networks that exist, or should.
@@ -136,6 +145,14 @@ class SliceWriter:
         if (wanted is None and stored is not None) or (
             wanted is not None and (stored is None or stored.digest != digest(wanted))
         ):
+            self._enqueue(key)
+
+    def _enqueue(self, key: Key) -> None:
+        """Queues the slice once it may be written again."""
+        pause = self._intervals.remaining(key, now=asyncio.get_running_loop().time())
+        if pause:
+            self.queue.add_after(key, pause)
+        else:
             self.queue.add(key)
 
     def _wanted(self, key: Key) -> NetworkSlice | None:
@@ -152,10 +169,9 @@ class SliceWriter:
         if wanted is None:
             if stored is not None:
                 await self._delete(key)
-        elif stored is None:
-            await self._create(key, wanted)
-        elif stored.digest != digest(wanted):
-            await self._patch(key, wanted)
+        elif stored is None or stored.digest != digest(wanted):
+            self._intervals.written(key, now=asyncio.get_running_loop().time())
+            await (self._create(key, wanted) if stored is None else self._patch(key, wanted))
 
     async def _create(self, key: Key, wanted: NetworkSlice) -> None:
         try:

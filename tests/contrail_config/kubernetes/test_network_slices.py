@@ -15,6 +15,7 @@ from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import NETWORK_SLICES, network_slice_name, network_slice_object
 from contrail_config.kubernetes.network_buckets import network_bucket
 from contrail_config.kubernetes.node_addresses import TUNNEL_ADDRESSES_KEY
+from contrail_config.kubernetes.slice_writer import INTERVAL
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import ForwardingMode, NetworkSlice, VirtualNetwork, parse_endpoint
 from contrail_config.store import ChangeType
@@ -108,7 +109,8 @@ def writes(server: FakeApiServer) -> list[str]:
 
 async def settled(store: KubernetesStore) -> None:
     """Returns when the slices were compared with all that the server has sent."""
-    await eventually(lambda: len(store.slices.writer.queue) == 0)
+    queue = store.slices.writer.queue
+    await eventually(lambda: len(queue) == 0 and not queue.scheduled)
 
 
 async def test_a_slice_is_written_with_the_virtual_machine_and_removed_with_the_last_one(
@@ -289,6 +291,18 @@ async def test_pods_that_come_while_a_slice_is_written_share_one_write(
     await asyncio.gather(*(start_pod(manager, [blue], f"pod-{number}", node=A) for number in range(20)))
     await eventually(lambda: len(endpoints(server)[A]) == 21)
     assert len(writes(server)) - before < 10
+
+
+async def test_a_slice_that_changes_again_and_again_is_written_in_intervals(
+    manager: KubernetesStore, blue: VirtualNetwork, server: FakeApiServer
+) -> None:
+    """The first pod does not wait; each of the others is awaited, so none of them shares a write by chance."""
+    started = asyncio.get_running_loop().time()
+    for number in range(20):
+        await start_pod(manager, [blue], f"pod-{number}", node=A)
+    await eventually(lambda: len(endpoints(server)[A]) == 20)
+    elapsed = asyncio.get_running_loop().time() - started
+    assert len(writes(server)) <= 2 + elapsed / INTERVAL
 
 
 async def test_rejected_writes_of_slices_are_retried_and_fail_no_pod(
