@@ -27,6 +27,7 @@ from contrailctl.purge import purge_datapath
 from contrailctl.status import status
 from contrailctl.sysdump.node_pages import node_pages
 from contrailctl.table import printable
+from contrailctl.waiting import shown_while
 from contrailctl.watch import watch
 
 EXIT_FAILED = 1
@@ -90,10 +91,21 @@ def _version() -> str:
 
 
 def _cni(arguments: argparse.Namespace) -> Output:
-    return _OPERATIONS[arguments.operation](arguments)
+    with shown_while(f"running {arguments.operation} of the plugins"):
+        return _OPERATIONS[arguments.operation](arguments)
+
+
+def _datapath(arguments: argparse.Namespace) -> Output:
+    with shown_while("removing the datapath"):
+        return purge_datapath(arguments)
 
 
 def _get(arguments: argparse.Namespace) -> Output:
+    with shown_while(f"reading {arguments.kind}"):
+        return _list(arguments)
+
+
+def _list(arguments: argparse.Namespace) -> Output:
     if arguments.kind == "adds":
         return get_adds(_endpoint(arguments.daemon, arguments), arguments)
     if arguments.kind == "interfaces":
@@ -107,7 +119,8 @@ def _get(arguments: argparse.Namespace) -> Output:
 
 def _describe(arguments: argparse.Namespace) -> Output:
     agent = _agent(arguments) if arguments.agent and arguments.manager else None
-    return describe_pod(_source(arguments), arguments, agent=agent)
+    with shown_while(f"reading pod {arguments.pod}"):
+        return describe_pod(_source(arguments), arguments, agent=agent)
 
 
 def _watch(arguments: argparse.Namespace) -> int:
@@ -135,7 +148,8 @@ def _status(arguments: argparse.Namespace) -> Output:
         from contrailctl.cluster.command import show_cluster_status
 
         return show_cluster_status(arguments)
-    return status(_manager_endpoint(arguments), _agent_endpoint(arguments), own_version=_version())
+    with shown_while("asking the processes"):
+        return status(_manager_endpoint(arguments), _agent_endpoint(arguments), own_version=_version())
 
 
 def _trace(arguments: argparse.Namespace) -> Output:
@@ -207,7 +221,7 @@ def _node_pages(arguments: argparse.Namespace) -> Output:
 
 _COMMANDS = {
     "cni": _cni,
-    "datapath": purge_datapath,
+    "datapath": _datapath,
     "check": _check,
     "status": _status,
     "trace": _trace,

@@ -10,8 +10,11 @@ from contrailctl.table import printable
 QUIET_SECONDS = 2.0
 """Of a command before the first line."""
 
-_INTERVAL = 1.0  # seconds between two lines
-_CLEAR = "\r\x1b[K"
+INTERVAL = 1.0
+"""Seconds between two lines."""
+
+CLEAR = "\r\x1b[K"
+"""Removes the line."""
 
 
 class Progress:
@@ -47,15 +50,15 @@ class Progress:
         if self._timer is not None:
             self._timer.cancel()
         if self._is_shown:
-            self._stream.write(_CLEAR)
+            self._stream.write(CLEAR)
             self._stream.flush()
 
     def _show(self) -> None:
         self._is_shown = True
         self._write()
-        self._timer = asyncio.get_running_loop().call_later(_INTERVAL, self._show)
+        self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._show)
 
     def _write(self) -> None:
         seconds = asyncio.get_running_loop().time() - self._began
-        self._stream.write(f"{_CLEAR}{printable(self._stage)} ({seconds:.0f} s)")
+        self._stream.write(f"{CLEAR}{printable(self._stage)} ({seconds:.0f} s)")
         self._stream.flush()

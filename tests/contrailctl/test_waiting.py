@@ -1,0 +1,97 @@
+"""Every command that only waits says for what, on a terminal, once it has taken long; the line is gone at its end."""
+
+import asyncio
+import io
+import os
+import pty
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import NamedTuple, TextIO
+
+import pytest
+from aiohttp import web
+
+from contrailctl import waiting
+from tests.support.contrailctl_command import run_contrailctl
+from tests.support.fake_apis import served
+
+DEADLINE = 10.0
+
+
+class Terminal(NamedTuple):
+    """A terminal: what is written to `stream` is what its user reads."""
+
+    user: int
+    stream: TextIO
+
+    def read(self) -> str:
+        """Waits for output."""
+        return os.read(self.user, 4096).decode()
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """Standard error of the command, which counts as slow at once."""
+    user, descriptor = pty.openpty()
+    monkeypatch.setattr(waiting, "QUIET_SECONDS", 0.0)
+    with os.fdopen(descriptor, "w") as stream:
+        monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=stream))
+        yield Terminal(user, stream)
+    os.close(user)
+
+
+async def shown(terminal: Terminal, part: str) -> str:
+    """Waits for a part of the output, and returns what is new."""
+    text = ""
+    async with asyncio.timeout(DEADLINE):
+        while part not in text:
+            text += await asyncio.to_thread(terminal.read)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("command", "stage"),
+    [
+        (("get", "pods"), "reading pods"),
+        (("get", "adds", "-n", "shop", "router"), "reading adds"),
+        (("describe", "pod", "shop/router"), "reading pod shop/router"),
+        (("status",), "asking the processes"),
+    ],
+    ids=lambda each: each[0] if isinstance(each, tuple) else "",
+)
+async def test_a_command_whose_server_is_slow_says_what_it_does(
+    terminal: Terminal, command: tuple[str, ...], stage: str
+) -> None:
+    released = asyncio.Event()
+
+    async def slow(_request: web.Request) -> web.Response:
+        await released.wait()
+        return web.Response(status=503)
+
+    async with served([web.get("/{path:.*}", slow)]) as url:
+        daemon = ("--daemon", url) if "adds" in command else ()
+        running = asyncio.create_task(run_contrailctl("--manager", url, "--agent", url, *command, *daemon))
+        try:
+            await shown(terminal, f"{stage} (0 s)")
+        finally:
+            released.set()
+            await running
+    assert (await shown(terminal, "\r\x1b[K")).endswith("\r\x1b[K")
+
+
+def test_nothing_is_shown_of_a_short_command(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "QUIET_SECONDS", DEADLINE)
+    with waiting.shown_while("reading pods"):
+        pass
+    terminal.stream.write("end")
+    terminal.stream.flush()
+    assert terminal.read() == "end"
+
+
+def test_a_pipe_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=pipe))
+    monkeypatch.setattr(waiting, "QUIET_SECONDS", 0.0)
+    with waiting.shown_while("reading pods"):
+        pass
+    assert pipe.getvalue() == ""
