@@ -17,6 +17,8 @@ FILE = "<b>'$(id)'"
 LONGEST = "a" * 253
 """A name as long as Kubernetes permits, without any place to break it."""
 VIEWS = ("", "topology", "networks", "networks/demo/blue", "pods", "pods/demo/evil", "waiting", "nodes", "events")
+WIDEST = "m" * 63, "m" * 19
+"""Names of networks of the widest letters, one of them too short to be cut."""
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +29,10 @@ def hostile_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedP
         gateway = pod("gateway", networks="blue", **{"opencontrail.org/default-gw": MARKUP})
         write(node.manifests / "hostile.yaml", nad("bad", cidr=MARKUP), evil, gateway)
         write(node.manifests / "longest.yaml", pod(LONGEST, networks="missing"))
+        wide = [nad(name, cidr=f"10.9.{number}.0/24") for number, name in enumerate(WIDEST)]
+        write(node.manifests / "widest.yaml", *wide, pod("wide", networks=",".join(WIDEST)))
         (node.manifests / f"{FILE}.yaml").write_text("{")
-        node.wait_until(lambda: len(node.items("pods")) == 8, what="following its manifests")
+        node.wait_until(lambda: len(node.items("pods")) == 9, what="following its manifests")
         node.wait_until(lambda: FILE in str(node.items("events")), what="reporting the file")
         yield node
 
@@ -58,6 +62,12 @@ def test_the_longest_name_leaves_room_for_what_to_do(show: Show) -> None:
     cure = page.locator("th", has_text="What to do").bounding_box()
     assert cure is not None
     assert cure["x"] + cure["width"] <= 1280
+
+
+def test_the_widest_names_of_networks_begin_inside_the_picture(show: Show) -> None:
+    labels = show("topology").locator(".lane text")
+    expect(labels.filter(has_text="mmm")).to_have_count(2)
+    assert all(left >= 0 for left in labels.evaluate_all("all => all.map((each) => each.getBBox().x)"))
 
 
 @pytest.mark.parametrize("reported", ["yesterday", "", "+999999-01-01T00:00:00Z"])

@@ -10,6 +10,9 @@ const COLUMN = 30;
 const LABEL = 190;
 const HEAD = 130;
 const LETTERS = 24;
+const FONT_SIZE = 12; // pixels, as in pictures.css
+const LONGEST_LABEL = LABEL - 20; // names of wide letters are squeezed into it
+const pen = document.createElement("canvas").getContext("2d"); // measures texts
 
 /** Returns the picture of groups; `cluster` knows the names of networks. */
 export function lanes(cluster, groups, route) {
@@ -60,7 +63,7 @@ function lane(network, height, width) {
       { href: networkAddress(namespace, name) },
       h(
         "text",
-        { x: LABEL - 12, y: height + 4, "text-anchor": "end" },
+        { x: LABEL - 12, y: height + 4, "text-anchor": "end", ...squeezed(labelOf(network)) },
         cut(labelOf(network)),
         h("title", null, labelOf(network)),
       ),
@@ -130,6 +133,12 @@ function described(group, route) {
 
 function stateOf(group) {
   return group.pods.every((pod) => pod.state === "Ready") ? "ready" : "waiting";
+}
+
+function squeezed(text) {
+  pen.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
+  if (pen.measureText(cut(text)).width <= LONGEST_LABEL) return {};
+  return { textLength: LONGEST_LABEL, lengthAdjust: "spacingAndGlyphs" };
 }
 
 function cut(text, letters = LETTERS) {
