@@ -22,7 +22,7 @@ from cni_contrail.agent.client import AgentClient
 from cni_contrail.agent.postponement import is_due, postpone
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError, RejectedError, TryAgainError
-from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.named_tuple import NamedTuple, known_fields
 from cni_contrail.log import Log
 from cni_contrail.state.files import (
     create_atomically,
@@ -192,7 +192,7 @@ def _encode(notification: Notification) -> bytes:
 def _decode(content: bytes) -> Notification:
     document = json.loads(content)
     document["vm_uuid"] = document.pop("machine")
-    notification = Notification(**document)
+    notification = Notification(**known_fields(Notification, document))
     if not all(isinstance(value, str) for value in notification):
         raise ValueError("all values of a notification are strings")
     return notification

@@ -7,8 +7,9 @@ annotations are read while the class is created. Not promised: `super()` in a me
 from __future__ import annotations
 
 import collections
+from collections.abc import Mapping
 
-__all__ = ["NamedTuple"]
+__all__ = ["NamedTuple", "known_fields"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,3 +31,9 @@ else:
 
     class NamedTuple(metaclass=_FieldsFromAnnotations):
         """A tuple with named fields: the annotated names of the class body, in their order."""
+
+
+def known_fields(kind: type[tuple[Any, ...]], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a stored document says of the fields of a `NamedTuple`: a newer release may have written more."""
+    fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
+    return {key: document[key] for key in fields if key in document}

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.named_tuple import NamedTuple, known_fields
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route, SourceRouting
 from cni_contrail.link.remove import HostLink
 
@@ -19,7 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 2  # of the file format; no other version is read
+# Of the file format; no other version is read. Fields may be added without a new one if a release that ignores them, as
+# each one ignores what it does not know, still removes all that the attachment has.
+_VERSION = 2
 
 # Keys of the file are the field names, except these.
 _KEYS = {"vm_uuid": "machine", "vm_name": "machine_name", "vrouter_agent": "stock"}
@@ -134,18 +136,19 @@ def _record(document: dict[str, Any]) -> Record:
     if not _ATTEMPT.fullmatch(document["attempt"]):
         raise ValueError("attempt is not 16 hexadecimal digits")
     interfaces = tuple(_interface(each) for each in document.pop("interfaces"))
-    replaced = tuple(ReplacedRoute(**each) for each in document.pop("replaced"))
+    replaced = tuple(ReplacedRoute(**known_fields(ReplacedRoute, each)) for each in document.pop("replaced"))
     for field, key in _KEYS.items():
         document[field] = document.pop(key)
-    return Record(**document, interfaces=interfaces, replaced=replaced)
+    return Record(**known_fields(Record, document), interfaces=interfaces, replaced=replaced)
 
 
 def _interface(document: Mapping[str, Any]) -> AttachedInterface:
     plan = dict(document["plan"])
     for key, kind in _PLAN_LISTS.items():
-        plan[key] = tuple(kind(**each) for each in plan.get(key, ()))  # earlier versions wrote fewer lists
+        # Earlier versions wrote fewer lists.
+        plan[key] = tuple(kind(**known_fields(kind, each)) for each in plan.get(key, ()))
     plan["routed"] = tuple(plan.get("routed", ()))
-    return AttachedInterface(document["uuid"], document["position"], InterfacePlan(**plan))
+    return AttachedInterface(document["uuid"], document["position"], InterfacePlan(**known_fields(InterfacePlan, plan)))
 
 
 def _check_shape(value: Any, shape: Any, where: str) -> None:

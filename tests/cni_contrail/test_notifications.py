@@ -2,6 +2,7 @@
 
 import fcntl
 import itertools
+import json
 import os
 import threading
 import time
@@ -69,6 +70,17 @@ def test_an_unreachable_agent_is_notified_later(
         pending.send_batch(client)
         assert [seen.query["vm-id"] for seen in agent.requests] == ["c1", "c2"]
     assert not (state / ".pending").exists()
+
+
+def test_one_of_a_newer_release_is_sent(
+    client: AgentClient, pending: PendingNotifications, state: Path, agent_socket: str
+) -> None:
+    pending.notify(client, of("c1"), 1)
+    (file,) = (state / ".pending").iterdir()
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 2}))
+    with ScriptedNodeAgent(agent_socket) as agent:
+        pending.send_batch(client)
+        assert [seen.query["vm-id"] for seen in agent.requests] == ["c1"]
 
 
 def test_one_call_sends_a_limited_number(

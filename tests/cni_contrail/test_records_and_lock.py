@@ -106,6 +106,22 @@ class TestRecords:
         with pytest.raises(ValueError, match=r"(?s)^not a record: unsupported version .*, expected 2$"):
             decode_record(json.dumps(document).encode())
 
+    @given(records, st.sampled_from([7, "x", None, [5], {"a": 5}]))
+    def test_fields_of_a_newer_release_are_ignored(self, written: Record, value: object) -> None:
+        document = json.loads(encode_record(written))
+        for each in list(_objects(document)):
+            each["added-later"] = each["added_later"] = value
+        assert decode_record(json.dumps(document).encode()) == written
+
+
+def _objects(document: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a record, itself included."""
+    if isinstance(document, dict):
+        yield document
+    for value in document.values() if isinstance(document, dict) else document:
+        if isinstance(value, dict | list):
+            yield from _objects(value)
+
 
 def _places(document: Any) -> Iterator[tuple[Any, Any]]:
     """Every value of a record with its container, except the version."""
