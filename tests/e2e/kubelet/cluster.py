@@ -15,8 +15,10 @@ from tests.e2e.kubelet.busybox_image import write_busybox_image
 from tests.e2e.kubelet.control_plane import control_plane
 from tests.e2e.kubelet.fabric import Fabric
 from tests.e2e.kubelet.node import Node
+from tests.e2e.kubelet.release import CHECKOUT, Release
 from tests.e2e.polling import wait_until
 from tests.support.kubectl.client import CommandError, Kubectl
+from tests.support.real_apiserver.server import ApiServer
 
 IMAGE = "CONTRAIL_IMAGE"
 """Environment variable with the archive of the image; `scripts/e2e` sets it."""
@@ -43,19 +45,39 @@ class Pod(NamedTuple):
 class Cluster:
     """The running nodes. `kubectl` is the administrator's."""
 
-    def __init__(self, kubectl: Kubectl, nodes: list[Node]) -> None:
+    def __init__(self, kubectl: Kubectl, nodes: list[Node], fabric: Fabric, server: ApiServer) -> None:
         self.kubectl = kubectl
         self.nodes = nodes
+        self._fabric = fabric
+        self._server = server
 
     def install(self) -> None:
         """Applies the manifests, waits until all is ready, and creates the namespace of the users."""
-        self.kubectl("apply", "-k", "deploy/overlays/standalone")
-        for each in ("daemonset/contrail-node", "deployment/contrail-manager"):
-            self.kubectl("-n", "contrail", "rollout", "status", each, TIMEOUT)
+        self.deploy(CHECKOUT)
         self.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
         self.kubectl("wait", "--for=condition=established", _NAD_DEFINITION, TIMEOUT)
         self.kubectl("create", "namespace", NAMESPACE)
         self.apply("networks")
+
+    def deploy(self, release: Release) -> None:
+        """Applies the manifests of a release, and waits until all of it runs."""
+        self.kubectl("apply", "-k", str(release.overlay))
+        self.await_rollout()
+
+    def await_rollout(self) -> None:
+        """Waits until what was applied or changed in the namespace of the manifests is ready."""
+        for each in ("daemonset/contrail-node", "deployment/contrail-manager"):
+            self.kubectl("-n", "contrail", "rollout", "status", each, TIMEOUT)
+
+    @contextlib.contextmanager
+    def without_api_server(self) -> Iterator[None]:
+        """The API server is killed, and started again at the end."""
+        self._server.kill()
+        try:
+            yield
+        finally:
+            with self._fabric.namespace.inside():
+                self._server.start()
 
     def __call__(self, *arguments: str) -> str:
         """Runs kubectl in the namespace of the users."""
@@ -70,8 +92,9 @@ class Cluster:
         self("apply", "-f", str(WORKLOADS / f"{workload}.yaml"))
 
     def delete(self, workload: str) -> None:
-        """Deletes the objects of a file, and waits until they and their pods are gone."""
-        self("delete", "-f", str(WORKLOADS / f"{workload}.yaml"), "--cascade=foreground", TIMEOUT)
+        """Deletes the objects of a file that exist, and waits until they and their pods are gone."""
+        file = str(WORKLOADS / f"{workload}.yaml")
+        self("delete", "-f", file, "--ignore-not-found", "--cascade=foreground", TIMEOUT)
 
     def pods(self, app: str) -> list[Pod]:
         """The pods of a workload, in the order of their names."""
@@ -140,4 +163,4 @@ def running_cluster() -> Iterator[Cluster]:
         with ThreadPoolExecutor() as threads:
             list(threads.map(lambda node: node.start(images), nodes))
         enter = ("nsenter", f"--net={fabric.namespace.path}", "--")
-        yield Cluster(Kubectl(server.kubeconfig(), enter=enter), nodes)
+        yield Cluster(Kubectl(server.kubeconfig(), enter=enter), nodes, fabric, server)

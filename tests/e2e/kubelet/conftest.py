@@ -16,11 +16,21 @@ _TIMEOUT = 300
 """Seconds for the first test, which starts the cluster."""
 
 
+_LAST = ("test_upgrade.py", "test_uninstallation.py")
+"""Modules that change the installation of the cluster: the rest comes before them, in the order of their names."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sets the timeout."""
+    """Sets the timeout, and the order of the modules."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(_TIMEOUT))
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    is_last = Path(__file__).parent == item.path.parent and item.path.name in _LAST
+    return 1 + _LAST.index(item.path.name) if is_last else 0
 
 
 @pytest.fixture(scope="session")

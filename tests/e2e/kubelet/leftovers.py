@@ -4,10 +4,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.e2e.host import Host
 from tests.e2e.kubelet.node import Node
+from tests.e2e.kubelet.pod_cgroups import pod_cgroups
 
 _OF_NODES = re.compile(r"contrail\.\d+")
 _OF_NETWORKS = re.compile(r"/run/netns/contrail-\d+")
@@ -26,7 +26,7 @@ def of_node(node: Node) -> Counter[str]:
         "link": (link for link in node.host.net.links() if not _OF_NODES.fullmatch(link)),
         "mount": (mount for mount in mounts if mount.startswith(_MOUNTS) and not _OF_NETWORKS.fullmatch(mount)),
         "file": (file for file in _files(node.host) if not _OF_NETWORKS.search(file)),
-        "control group": _pod_cgroups(node.host),
+        "control group": map(str, pod_cgroups(node.host)),
     }
     return Counter(f"{node.name}: {kind} {each}" for kind, found in kinds.items() for each in found)
 
@@ -40,10 +40,3 @@ def _files(host: Host) -> Iterator[str]:
     for top in _FOLDERS:
         for folder, _, names in os.walk(host.path(top)):
             yield from (os.path.join(folder, name) for name in names)
-
-
-def _pod_cgroups(host: Host) -> Iterator[str]:
-    for top in (*Path("/sys/fs/cgroup").glob(f"*{host.cgroup}"), *Path("/sys/fs/cgroup").glob(host.cgroup[1:])):
-        for folder, _, _ in os.walk(top):
-            if os.path.basename(folder).startswith("pod"):
-                yield folder

@@ -19,6 +19,7 @@ POD_SUBNETS = ("10.32.0.0/12",)
 _STATIC_PODS = "/etc/kubernetes/manifests"
 _RUNTIME = "/run/containerd/containerd.sock"
 _HEALTH = "http://127.0.0.1:10248/healthz"
+_AGENT = "http://127.0.0.1:9091/readyz"
 _TIMEOUT = 10.0
 _CONTAINERD = f"""
 version = 2
@@ -86,9 +87,17 @@ class Node:
         """Starts all programs and waits until they serve; containerd has the images of these archives."""
         self.runtime.start()
         for archive in images:
-            self.host.run("ctr", "--namespace=k8s.io", "images", "import", str(archive))
+            self.import_image(archive)
         self.kubelet.start()
         self.proxy.start()
+
+    def import_image(self, archive: Path) -> None:
+        """Gives an image to containerd."""
+        self.host.run("ctr", "--namespace=k8s.io", "images", "import", str(archive))
+
+    def agent_is_ready(self) -> bool:
+        """Whether the agent of this node runs, and is ready."""
+        return self._succeeds(_AGENT)
 
     def kill(self) -> None:
         """Kills the programs; containers end with the host."""
@@ -115,8 +124,11 @@ class Node:
         return self.host.call("ctr", "version").returncode == 0
 
     def _kubelet_is_ready(self) -> bool:
+        return self._succeeds(_HEALTH)
+
+    def _succeeds(self, url: str) -> bool:
         try:
-            with self.host.net.inside(), urllib.request.urlopen(_HEALTH, timeout=_TIMEOUT) as answer:
-                return bool(answer.read() == b"ok")
+            with self.host.net.inside(), urllib.request.urlopen(url, timeout=_TIMEOUT):
+                return True
         except (urllib.error.URLError, ConnectionError):
             return False
