@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ NAMESPACE = "demo"
 
 NODES = 2
 TIMEOUT = "--timeout=55s"
+_ROLLOUT_DEADLINE = 120.0
 STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
 WORKLOADS = Path(__file__).with_name("workloads")
 _NAD_DEFINITION = "crd/network-attachment-definitions.k8s.cni.cncf.io"
@@ -67,7 +68,13 @@ class Cluster:
     def await_rollout(self) -> None:
         """Waits until what was applied or changed in the namespace of the manifests is ready."""
         for each in ("daemonset/contrail-node", "deployment/contrail-manager"):
-            self.kubectl("-n", "contrail", "rollout", "status", each, TIMEOUT)
+            command = ("-n", "contrail", "rollout", "status", each, "--timeout=20s")
+            wait_until(
+                lambda command=command: _succeeds(lambda: self.kubectl(*command)),  # type: ignore[misc]
+                what=f"rolled out: {each}",
+                otherwise=lambda: self.kubectl("-n", "contrail", "get", "pods,events"),
+                deadline=_ROLLOUT_DEADLINE,
+            )
 
     @contextlib.contextmanager
     def without_api_server(self) -> Iterator[None]:
@@ -123,14 +130,16 @@ class Cluster:
         """Waits until echo requests to each address of the target are answered."""
         addresses = [address for each in target.addresses.values() for address in each]
         script = f"for address in {' '.join(addresses)}; do ping -c 1 -W 1 $address || exit; done"
-        wait_until(lambda: self._succeeds(source, script), what=f"reached from {source.name}: {target}")
+        command = (source.name, "sh", "-c", script)
+        wait_until(lambda: _succeeds(lambda: self.run(*command)), what=f"reached from {source.name}: {target}")
 
-    def _succeeds(self, pod: Pod, script: str) -> bool:
-        try:
-            self.run(pod.name, "sh", "-c", script)
-        except CommandError:
-            return False
-        return True
+
+def _succeeds(command: Callable[[], str]) -> bool:
+    try:
+        command()
+    except CommandError:
+        return False
+    return True
 
 
 def _pod(item: dict[str, Any]) -> Pod:

@@ -1,0 +1,102 @@
+"""Removal as the page on operations has it, on nodes that have pods; it comes last."""
+
+import json
+import re
+
+import pytest
+
+from tests.e2e.kubelet.cluster import TIMEOUT, Cluster
+from tests.e2e.kubelet.leftovers import networks_of_node
+from tests.e2e.kubelet.node import Node
+from tests.e2e.kubelet.pod_cgroups import pod_cgroups
+from tests.e2e.polling import wait_until
+from tests.support.documentation import section
+
+NAMESPACE = "contrail-uninstall"
+WITHOUT_MANAGERS = "--pod-selector=app.kubernetes.io/name!=contrail-manager"
+INSTALLED = {
+    "/etc/cni/net.d": ["10-contrail.conflist"],
+    "/etc/contrail": ["cni.json"],
+    "/opt/cni/bin": ["contrail-k8s-cni", "contrail-loopback", "loopback"],
+}
+"""The files of the installer on nodes that had no plugin before."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pods_leave_nothing() -> None:
+    """Replaced by tests that even the manifests leave nothing."""
+
+
+@pytest.fixture(scope="module")
+def _users_have_pods(cluster: Cluster) -> None:
+    """A Deployment, which drains move, and a DaemonSet, which they leave."""
+    for workload in ("web", "steady"):
+        cluster.apply(workload)
+    cluster("rollout", "status", "daemonset/steady", TIMEOUT)
+    cluster("rollout", "status", "deployment/web", TIMEOUT)
+
+
+@pytest.mark.usefixtures("_users_have_pods")
+def test_files_stay_on_nodes_until_their_last_pod_is_gone(cluster: Cluster) -> None:
+    nodes = [node.name for node in cluster.nodes]
+    cluster.kubectl("cordon", *nodes)
+    cluster.kubectl("apply", "-k", "deploy/uninstall")
+    cluster.kubectl("drain", *nodes, "--ignore-daemonsets", WITHOUT_MANAGERS, TIMEOUT)
+    remaining = {pod.name for pod in cluster.pods("steady")}
+    for name in sorted(remaining):
+        wait_until(lambda name=name: name in waiting_for(cluster), what=f"waiting for {name}")  # type: ignore[misc]
+    assert [installed_files(node) for node in cluster.nodes] == [INSTALLED, INSTALLED]
+    cluster("delete", "daemonset", "steady", "--cascade=foreground", TIMEOUT)
+    cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/contrail-uninstall", TIMEOUT)
+    assert [installed_files(node) for node in cluster.nodes] == [{folder: [] for folder in INSTALLED}] * 2
+
+
+def test_nothing_is_left_in_the_cluster_but_definitions_of_others(cluster: Cluster) -> None:
+    cluster.delete("web")
+    cluster.kubectl("delete", "-k", "deploy/overlays/standalone", TIMEOUT)
+    cluster.kubectl("delete", "-k", "deploy/uninstall", TIMEOUT)
+    cluster.kubectl("delete", "-f", "deploy/crds", TIMEOUT)
+    cluster.kubectl("delete", "namespace", "-l", "app.kubernetes.io/part-of=contrail-multinet", TIMEOUT)
+    assert [name for name in names(cluster, "namespaces") if "contrail" in name] == []
+    assert names(cluster, "crd") == ["network-attachment-definitions.k8s.cni.cncf.io"]
+
+
+def test_nothing_is_left_on_a_node(cluster: Cluster) -> None:
+    (script,) = re.findall(
+        r"```sh\n(ip netns list.*?)```", section("operations", "Removing the datapath from a node"), re.DOTALL
+    )
+    for node in cluster.nodes:
+        node.host.call("bash", "-c", script)
+        wait_until(lambda node=node: list(pod_cgroups(node.host)) == [], what="without pods")  # type: ignore[misc]
+        assert networks_of_node(node) == []
+        assert node.host.net.links() == ["eth0"]
+        assert [rule for rule in node.host.run("nft", "list", "tables").splitlines() if "contrail" in rule] == []
+        assert mounts_left(node) == []
+        assert files_left(node) == []
+
+
+def waiting_for(cluster: Cluster) -> str:
+    """What the pods that uninstall log."""
+    return cluster.kubectl("-n", NAMESPACE, "logs", "-l", f"app.kubernetes.io/name={NAMESPACE}", "--tail=-1")
+
+
+def installed_files(node: Node) -> dict[str, list[str]]:
+    """What is in the folders of the installer."""
+    return {folder: sorted(file.name for file in node.host.path(folder).iterdir()) for folder in INSTALLED}
+
+
+def names(cluster: Cluster, kind: str) -> list[str]:
+    """All objects of a kind."""
+    return [item["metadata"]["name"] for item in json.loads(cluster.kubectl("get", kind, "-o", "json"))["items"]]
+
+
+def mounts_left(node: Node) -> list[str]:
+    """Mounts of namespaces and of pods' volumes."""
+    mounts = (line.split()[4] for line in node.host.path("/proc/1/mountinfo").read_text().splitlines())
+    return [mount for mount in mounts if mount.startswith(("/run/netns/", "/run/contrail/", "/var/lib/kubelet/pods/"))]
+
+
+def files_left(node: Node) -> list[str]:
+    """Files where records, sockets and ports are."""
+    folders = (node.host.path(folder) for folder in ("/run/contrail", "/var/lib/contrail", "/run/netns"))
+    return [str(file) for folder in folders for file in folder.rglob("*") if not file.is_dir()]
