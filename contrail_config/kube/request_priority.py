@@ -1,24 +1,16 @@
 """Request priority: writes that nobody waits for yield to all other requests.
 
 An overloaded server slows down all requests alike, and half of them would be events and status updates. So while many
-requests are in flight, low-priority ones are sent one at a time, and after each of them comes a pause of twice its
-duration. This adapts to the server's speed and starves none.
+requests are in flight, low-priority ones are sent one at a time. This adapts to the server's speed and starves none.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 BUSY = 4
 """Requests in flight, of both priorities, from which on only one of them is of low priority."""
-
-PAUSE_FACTOR: Final = 2
-"""Length of the pause after a request of low priority, in units of its duration."""
-
-LONGEST_PAUSE: Final = 1.0
-"""Seconds: a request that the server has left unanswered must not delay others for as long."""
 
 
 class RequestPriority:
@@ -27,7 +19,6 @@ class RequestPriority:
     def __init__(self) -> None:
         self._high = 0
         self._low = 0
-        self._pauses = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
@@ -43,33 +34,20 @@ class RequestPriority:
     @asynccontextmanager
     async def low(self) -> AsyncIterator[None]:
         """Waits until a request of low priority is admitted, first come, first served."""
-        loop = asyncio.get_running_loop()
-        admitted: asyncio.Future[None] = loop.create_future()
+        admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(admitted)
         self._admit()
-        started = loop.time()
         try:
             await admitted
-            started = loop.time()
             yield
         finally:
             # a waiter may be cancelled after its future was set and before it ran: then it was admitted, and is counted
             if not admitted.cancelled():
                 self._low -= 1
-                self._pause(min(PAUSE_FACTOR * (loop.time() - started), LONGEST_PAUSE))
                 self._admit()
 
-    def _pause(self, seconds: float) -> None:
-        """Starts a pause, which has an effect only while many requests are in flight."""
-        self._pauses += 1
-        asyncio.get_running_loop().call_later(seconds, self._end_pause)
-
-    def _end_pause(self) -> None:
-        self._pauses -= 1
-        self._admit()
-
     def _admit(self) -> None:
-        while self._waiting and (self._high + self._low < BUSY or not (self._low or self._pauses)):
+        while self._waiting and (not self._low or self._high + self._low < BUSY):
             admitted = self._waiting.popleft()
             if not admitted.cancelled():  # cancelled waiters stay in the deque until it is their turn
                 self._low += 1
