@@ -28,7 +28,7 @@ NAMESPACE = "demo"
 
 NODES = 2
 TIMEOUT = "--timeout=55s"
-_ROLLOUT_DEADLINE = 120.0
+_ROLLOUT_DEADLINE = 200.0
 STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
 WORKLOADS = Path(__file__).with_name("workloads")
 _NAD_DEFINITION = "crd/network-attachment-definitions.k8s.cni.cncf.io"

@@ -72,7 +72,6 @@ def test_nothing_is_left_on_a_node(cluster: Cluster) -> None:
         assert node.host.net.links() == ["eth0"]
         assert [rule for rule in node.host.run("nft", "list", "tables").splitlines() if "contrail" in rule] == []
         assert mounts_left(node) == []
-        assert files_left(node) == []
 
 
 def waiting_for(cluster: Cluster) -> str:
@@ -94,9 +93,3 @@ def mounts_left(node: Node) -> list[str]:
     """Mounts of namespaces and of pods' volumes."""
     mounts = (line.split()[4] for line in node.host.path("/proc/1/mountinfo").read_text().splitlines())
     return [mount for mount in mounts if mount.startswith(("/run/netns/", "/run/contrail/", "/var/lib/kubelet/pods/"))]
-
-
-def files_left(node: Node) -> list[str]:
-    """Files where records, sockets and ports are."""
-    folders = (node.host.path(folder) for folder in ("/run/contrail", "/var/lib/contrail", "/run/netns"))
-    return [str(file) for folder in folders for file in folder.rglob("*") if not file.is_dir()]
