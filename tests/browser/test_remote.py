@@ -1,9 +1,11 @@
 """What a view reads by requests of its own: when it is read again."""
 
 import itertools
+import re
 from typing import Any
 
-from playwright.sync_api import Page
+import pytest
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import ONE_BROWSER, Show
 
@@ -91,3 +93,14 @@ def test_a_read_that_failed_is_tried_again_with_growing_pauses(show_still: Show)
     number = len(reads(page))
     page.clock.run_for(600_000)
     assert (page.evaluate("show().problem"), len(reads(page))) == ("", number)
+
+
+@pytest.mark.parametrize("view", ["networks/demo/blue", "pods/demo/web"])
+def test_what_was_not_read_is_not_shown_as_none(show_still: Show, view: str) -> None:
+    page = show_still("pods", tolerated="ERR_FAILED")
+    page.route(re.compile(r"/v1/(addresses|network-slices|events)\?"), lambda route: route.abort())
+    page.get_by_role("link", name=view.split("/", 1)[1], exact=True).first.click()
+    events = page.locator("section", has=page.get_by_role("heading", name="Events"))
+    expect(events.get_by_role("alert")).to_have_text("the manager does not answer")
+    for claim in ("no drift", "No slices", "Addresses in use", "No events"):
+        expect(page.get_by_text(claim)).to_have_count(0)

@@ -31,7 +31,7 @@ export async function request(path, { headers = {}, signal } = {}) {
   const token = sessionStorage.getItem(TOKEN);
   if (token && !SENDABLE.test(token)) throw new ApiError(UNAUTHORIZED, "the token is not valid");
   const sent = token ? { ...headers, Authorization: `Bearer ${token}` } : headers;
-  const response = await fetch(path, { headers: sent, signal, cache: "no-store" });
+  const response = await answerOf(path, { headers: sent, signal, cache: "no-store" });
   if (!response.ok) throw await errorOf(response);
   return response;
 }
@@ -48,6 +48,15 @@ export async function list(path, filters, { pages = 20, limit = 1000 } = {}) {
     if (!following) break;
   }
   return { items, isCut: Boolean(following) };
+}
+
+async function answerOf(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiError(0, "the manager does not answer"); // each browser has other words for it
+  }
 }
 
 async function errorOf(response) {

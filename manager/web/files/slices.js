@@ -14,14 +14,16 @@ export function slices({ remote, route }, view, { namespace, name, interval }) {
     maxAge: () => 6 * interval,
   });
   const found = read.value?.items.filter((each) => each.networkUuid === view.network.uuid) ?? [];
-  if (found.length === 0 && !read.problem) return null;
+  if (found.length === 0 && (read.value || !read.problem)) return null;
   return h(
     "section",
     null,
     h("h2", null, "Slices"),
     problem(read.problem),
-    h("p", { role: "status" }, summary(found)),
-    table("slices", HEADERS, [...found].sort(driftedFirst).map(row), route),
+    read.value && [
+      h("p", { role: "status" }, summary(found)),
+      table("slices", HEADERS, [...found].sort(driftedFirst).map(row), route),
+    ],
   );
 }
 

@@ -86,20 +86,24 @@ function addresses({ remote }, view, namespace, name) {
       ["IPv4 addresses", usage(view.interfaces, view.ipv4Capacity)],
       ["IPv6 addresses", view.ipv6Capacity ? `${view.interfaces} used` : ""],
     ]),
-    h(
-      "details",
-      null,
-      h("summary", null, `Addresses in use (${found.length})`),
-      table(
-        "addresses",
-        ["Address", "State", "Pod", "Until"],
-        inOrder(found).map((each) => [
-          each.address,
-          each.state,
-          each.pod ? podLink({ namespace: each.namespace, name: each.pod }) : "",
-          each.until ? h("span", null, "in ", duration(each.until)) : "",
-        ]),
-      ),
+    read.value && addressTable(found),
+  );
+}
+
+function addressTable(found) {
+  return h(
+    "details",
+    null,
+    h("summary", null, `Addresses in use (${found.length})`),
+    table(
+      "addresses",
+      ["Address", "State", "Pod", "Until"],
+      inOrder(found).map((each) => [
+        each.address,
+        each.state,
+        each.pod ? podLink({ namespace: each.namespace, name: each.pod }) : "",
+        each.until ? h("span", null, "in ", duration(each.until)) : "",
+      ]),
     ),
   );
 }
@@ -177,7 +181,7 @@ function events({ remote }, view, namespace, name) {
     interval: INTERVAL,
   });
   const found = (read.value?.items ?? []).filter((event) => event.kind !== "Pod");
-  return h("section", null, h("h2", null, "Events"), problem(read.problem), eventTable(found));
+  return h("section", null, h("h2", null, "Events"), problem(read.problem), read.value && eventTable(found));
 }
 
 function nameOf([, namespace, name]) {

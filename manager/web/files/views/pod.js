@@ -56,9 +56,15 @@ export function render(context) {
       null,
       h("h2", null, "Time line"),
       problem(trace.problem),
-      trace.value ? traceTable(trace.value) : timeLine(ofPod),
+      trace.value ? traceTable(trace.value) : events.value && timeLine(ofPod),
     ),
-    h("section", null, h("h2", null, "Events"), problem(events.problem || watched.problem), eventTable(ofPod)),
+    h(
+      "section",
+      null,
+      h("h2", null, "Events"),
+      problem(events.problem || watched.problem),
+      events.value && eventTable(ofPod),
+    ),
     commands(
       contrailctl("describe", "pod", `${namespace}/${name}`),
       ...ofCluster(context, kubectl("describe", "pod", name, "-n", namespace)),
