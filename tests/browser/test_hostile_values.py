@@ -30,7 +30,7 @@ def hostile_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedP
         write(node.manifests / "hostile.yaml", nad("bad", cidr=MARKUP), evil, gateway)
         write(node.manifests / "longest.yaml", pod(LONGEST, networks="missing"))
         wide = [nad(name, cidr=f"10.9.{number}.0/24") for number, name in enumerate(WIDEST)]
-        write(node.manifests / "widest.yaml", *wide, pod("wide", networks=",".join(WIDEST)))
+        write(node.manifests / "widest.yaml", *wide, pod(WIDEST[0], networks=",".join(WIDEST)))
         (node.manifests / f"{FILE}.yaml").write_text("{")
         node.wait_until(lambda: len(node.items("pods")) == 9, what="following its manifests")
         node.wait_until(lambda: FILE in str(node.items("events")), what="reporting the file")
@@ -68,6 +68,26 @@ def test_the_widest_names_of_networks_begin_inside_the_picture(show: Show) -> No
     labels = show("topology").locator(".lane text")
     expect(labels.filter(has_text="mmm")).to_have_count(2)
     assert all(left >= 0 for left in labels.evaluate_all("all => all.map((each) => each.getBBox().x)"))
+
+
+def test_the_widest_names_of_pods_are_whole_inside_the_picture(show: Show) -> None:
+    page = show("topology")
+    expect(page.locator(".column text").filter(has_text="mmm")).to_have_count(1)
+    picture = page.locator("svg.lanes").bounding_box()
+    assert picture is not None
+    for label in page.locator(".column text").all():
+        box = label.bounding_box()
+        assert box is not None
+        assert box["y"] >= picture["y"]
+        assert box["x"] + box["width"] <= picture["x"] + picture["width"]
+
+
+def test_the_longest_name_leaves_room_for_messages_of_events(show: Show) -> None:
+    page = show("events", viewport={"width": 1280, "height": 700})
+    expect(page.locator("td", has_text=LONGEST).first).to_be_visible()
+    message = page.locator("th", has_text="Message").bounding_box()
+    assert message is not None
+    assert message["x"] + message["width"] <= 1280
 
 
 @pytest.mark.parametrize("reported", ["yesterday", "", "+999999-01-01T00:00:00Z"])

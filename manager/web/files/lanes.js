@@ -12,13 +12,15 @@ const HEAD = 130;
 const LETTERS = 24;
 const FONT_SIZE = 12; // pixels, as in pictures.css
 const LONGEST_LABEL = LABEL - 20; // names of wide letters are squeezed into it
+const LETTERS_ABOVE = 15;
+const LONGEST_ABOVE = 125; // of names above columns, which rise by 60 degrees
 const pen = document.createElement("canvas").getContext("2d"); // measures texts
 
 /** Returns the picture of groups; `cluster` knows the names of networks. */
 export function lanes(cluster, groups, route) {
   const networks = orderedNetworks(cluster, groups);
   const laneOf = new Map(networks.map(({ uuid }, index) => [uuid, index]));
-  const width = LABEL + groups.length * COLUMN + 20;
+  const width = LABEL + groups.length * COLUMN + roomOfLast(groups, route);
   const height = HEAD + networks.length * LANE + 10;
   return h(
     "div",
@@ -63,7 +65,7 @@ function lane(network, height, width) {
       { href: networkAddress(namespace, name) },
       h(
         "text",
-        { x: LABEL - 12, y: height + 4, "text-anchor": "end", ...squeezed(labelOf(network)) },
+        { x: LABEL - 12, y: height + 4, "text-anchor": "end", ...squeezed(cut(labelOf(network)), LONGEST_LABEL) },
         cut(labelOf(network)),
         h("title", null, labelOf(network)),
       ),
@@ -105,10 +107,15 @@ function column(group, x, laneOf, route) {
     "a",
     { class: `column ${stateOf(group)}`, href: address, "aria-label": text },
     h("title", null, text),
-    h("text", { x, y: HEAD - 8, transform: `rotate(-60 ${x} ${HEAD - 8})` }, cut(label, 15)),
+    nameAbove(cut(label, LETTERS_ABOVE), x),
     places.length > 1 && h("line", { x1: x, x2: x, y1: places[0], y2: places.at(-1) }),
     places.map((place) => h("circle", { cx: x, cy: place, r: group.pods.length > 1 ? 8 : 6 })),
   );
+}
+
+function nameAbove(text, x) {
+  const transform = `rotate(-60 ${x} ${HEAD - 8})`;
+  return h("text", { x, y: HEAD - 8, transform, ...squeezed(text, LONGEST_ABOVE) }, text);
 }
 
 function described(group, route) {
@@ -135,10 +142,22 @@ function stateOf(group) {
   return group.pods.every((pod) => pod.state === "Ready") ? "ready" : "waiting";
 }
 
-function squeezed(text) {
+/** Pixels right of the last column, so that the names above the last ones are not cut. */
+function roomOfLast(groups, route) {
+  const ends = groups.slice(-4).map((group, index, last) => {
+    const length = Math.min(LONGEST_ABOVE, widthOf(cut(described(group, route).label, LETTERS_ABOVE)));
+    return length / 2 - (last.length - index - 0.5) * COLUMN; // half of it: the cosine of 60 degrees
+  });
+  return Math.max(20, ...ends.map((end) => end + FONT_SIZE));
+}
+
+function squeezed(text, longest) {
+  return widthOf(text) <= longest ? {} : { textLength: longest, lengthAdjust: "spacingAndGlyphs" };
+}
+
+function widthOf(text) {
   pen.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
-  if (pen.measureText(cut(text)).width <= LONGEST_LABEL) return {};
-  return { textLength: LONGEST_LABEL, lengthAdjust: "spacingAndGlyphs" };
+  return pen.measureText(text).width;
 }
 
 function cut(text, letters = LETTERS) {
