@@ -1,7 +1,6 @@
 """CHECK: one sentence for each difference between plan and kernel, none for what a later plugin may change."""
 
 import os
-import timeit
 from collections.abc import Callable
 from typing import Any
 
@@ -257,9 +256,7 @@ def test_the_cost_does_not_grow_with_the_square_of_the_interfaces(make: Make, no
 
     with node.inside():
         assert check_interfaces(netns_fd, plans, count) == []
-        taken = min(timeit.repeat(lambda: check_interfaces(netns_fd, plans), number=1, repeat=7))
     assert parsed < 2 * len(plans)
-    assert taken < 0.05
 
 
 def test_a_check_can_be_ended_early(make: Make, node: Netns, netns_fd: int) -> None:

@@ -52,7 +52,7 @@ async def pod(store: KubernetesStore) -> VirtualMachine:
 
 @pytest.fixture
 def ports(client: KubeClient, clock: FakeClock) -> RequestedPorts:
-    return RequestedPorts(client, {NODE: REPORT}, timeout=0.05, clock=clock)
+    return RequestedPorts(client, {NODE: REPORT}, timeout=0.5, clock=clock)
 
 
 def request_of(server: FakeApiServer, pod: VirtualMachine) -> str:
@@ -151,8 +151,7 @@ async def test_a_silent_agent_is_named_and_is_not_asked_again_at_once(
         with pytest.raises(PortsUnansweredError) as caught:
             await ports.find(pod, ["eth0"])
     assert str(caught.value) == (
-        f"node {NODE}: its agent, of version 1.2.3, which reported at 2026-11-21T12:00:00Z, "
-        "did not answer within 0.05 s"
+        f"node {NODE}: its agent, of version 1.2.3, which reported at 2026-11-21T12:00:00Z, did not answer within 0.5 s"
     )
     assert writes(server) - before == 1
 
@@ -210,13 +209,13 @@ async def test_requests_are_limited_but_open_ones_are_answered(
         await store.put_virtual_machine(other)
     before = writes(server)
     results = await asyncio.gather(*(ports.find(other, ["eth0"]) for other in others), return_exceptions=True)
-    assert writes(server) - before == 20
+    await eventually(lambda: writes(server) - before == 20)  # they go on when nobody waits for them any more
     assert sum("too many pods" in str(result) for result in results) == 30
     assert await ports.find(pod, ["eth0"])
     assert writes(server) - before == 20
     clock.advance(1)
     assert await ports.find(pod, ["eth0"])
-    assert writes(server) - before == 21
+    await eventually(lambda: writes(server) - before == 21)
 
 
 async def test_few_requests_are_kept(
