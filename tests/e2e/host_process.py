@@ -25,11 +25,11 @@ class HostProcess:
         self._is_ready = is_ready
         self._process: subprocess.Popen[str] | None = None
 
-    def start(self) -> None:
-        """Starts it and waits until it is ready."""
-        with self._log.open("a") as log:
-            self._process = self._host.start(*self._command, stdout=log, stderr=log)
-        wait_until(self._is_ready_or_ended, what=f"ready: {self._command[0]}", otherwise=self.output)
+    def start(self, *, repeatedly: bool = False) -> None:
+        """Starts it and waits until it is ready; `repeatedly`: if it ends before, again, as a service manager does."""
+        self._launch()
+        is_ready = self._is_ready_or_launched if repeatedly else self._is_ready_or_ended
+        wait_until(is_ready, what=f"ready: {self._command[0]}", otherwise=self.output)
 
     def kill(self) -> None:
         """Sends SIGKILL and waits for its end. Idempotent."""
@@ -50,6 +50,16 @@ class HostProcess:
             os.kill(pid, number)
         self._process.wait(_END_TIMEOUT)
         self._process = None
+
+    def _launch(self) -> None:
+        with self._log.open("a") as log:
+            self._process = self._host.start(*self._command, stdout=log, stderr=log)
+
+    def _is_ready_or_launched(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            self._launch()
+        return self._is_ready()
 
     def _is_ready_or_ended(self) -> bool:
         assert self._process is not None
