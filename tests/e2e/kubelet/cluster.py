@@ -86,6 +86,13 @@ class Cluster:
             with self._fabric.namespace.inside():
                 self._server.start()
 
+    def await_deployment(self, name: str) -> None:
+        """Waits until all pods of a deployment of the users are ready, and none of its older ones is left."""
+        try:
+            self("rollout", "status", f"deployment/{name}", TIMEOUT)
+        except CommandError as error:
+            raise AssertionError(f"{error}{self('get', 'pods,events')[-5000:]}") from error
+
     def __call__(self, *arguments: str) -> str:
         """Runs kubectl in the namespace of the users."""
         return self.kubectl("-n", NAMESPACE, *arguments)

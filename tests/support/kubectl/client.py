@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[3]
 OVERLAYS = ROOT / "deploy" / "overlays"
 ALL_OVERLAYS = sorted(folder.name for folder in OVERLAYS.iterdir())
 TIMEOUT = 60.0  # seconds for a command
+_SCRIPT_TIMEOUT = 300.0
 
 Object = dict[str, Any]
 
@@ -46,8 +47,12 @@ class Kubectl:
         return subprocess.Popen(whole, stdout=pipe, stderr=pipe, text=True, cwd=self._work, env=self._environment)
 
     def shell(self, script: str) -> str:
-        """Runs a script that calls kubectl, and returns its output. Raises CommandError if a command fails."""
-        return _run(*self._enter, "bash", "-euc", script, cwd=self._work, env=self._environment)
+        """Runs a script that calls kubectl, and returns its output.
+
+        Raises CommandError, with the commands that were begun, if one fails or the script does not end.
+        """
+        command = ("timeout", f"{_SCRIPT_TIMEOUT:g}", "bash", "-euxc", script)
+        return _run(*self._enter, *command, timeout=2 * _SCRIPT_TIMEOUT, cwd=self._work, env=self._environment)
 
 
 def built(folder: Path) -> list[Object]:
@@ -66,9 +71,9 @@ def key(item: Object) -> tuple[str, str, str]:
     return item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 
-def _run(*command: str, **options: Any) -> str:
+def _run(*command: str, timeout: float = TIMEOUT, **options: Any) -> str:
     done: subprocess.CompletedProcess[str]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
     if done.returncode != 0:
         raise CommandError(done.stderr)
     return done.stdout

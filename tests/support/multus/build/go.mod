@@ -66,7 +66,10 @@ require (
 )
 
 tool (
+	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/install_multus
 	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus
 	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus-daemon
 	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus-shim
+	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/passthru-cni
+	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/thin_entrypoint
 )
