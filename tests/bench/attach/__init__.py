@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.attach.breakdown import break_down
+from tests.bench.attach.check import measure_checks
 from tests.bench.attach.growth import measure_growth
 from tests.bench.attach.multus import built, measure_beside_multus
 from tests.bench.attach.node import bench_nodes
@@ -25,6 +26,7 @@ def main(runs: int, *, pairs: int = 0, against: Path | None = None) -> dict[str,
         report = {
             "side by side": compare(node, others, runs),
             "one ADD": break_down(node, runs),
+            "CHECK": measure_checks(node, runs),
             "storm": measure_storm(node),
             "large storm": measure_large_storm(node),
             "beside Multus": measure_beside_multus(node, runs, binaries=multus),

@@ -32,13 +32,14 @@ from tests.support.node_networks import NodeNetworks
 from tests.support.shim import ROOT, build_shim
 
 PEERS = Path("/usr/lib/cni")
-PODS = {"one": 500, "two": 100, "three": 100, "four": 100, "never": 500}
+PODS = {"one": 500, "two": 100, "three": 100, "four": 100, "sixty-four": 1, "never": 500}
 """Number of pods of each kind; further calls attach the same pods again in new sandboxes."""
 NETWORKS = {
     "one": "",
     "two": "net-a",
     "three": "net-a,net-b",
     "four": "net-a,net-b,net-c",
+    "sixty-four": ",".join(["net-a"] * 63),
     "never": "net-a,comes-never",
 }
 START_TIMEOUT = 60.0  # seconds
