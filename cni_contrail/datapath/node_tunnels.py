@@ -48,10 +48,9 @@ class NodeTunnels:
         if not underlay.addresses:
             self._mtu, self._measured = UNKNOWN, None
             return 0
-        used = used_nodes(underlay, networks)
-        outcome = accept_nodes(underlay.peers | used, underlay.port)
+        outcome = accept_nodes(known_nodes(underlay, networks), underlay.port)
         self.dropped, self._stale_nodes = outcome.dropped, outcome.stale
-        self._measure(underlay.addresses, used)
+        self._measure(underlay.addresses, used_nodes(underlay, networks))
         return outcome.changes
 
     def _measure(self, own: tuple[str, ...], nodes: frozenset[str]) -> None:
@@ -104,3 +103,8 @@ def used_nodes(underlay: Underlay, networks: Sequence[Network]) -> frozenset[str
     """Returns the addresses of nodes that have something that this node reaches."""
     routed = frozenset[str]() if underlay.routed is None else underlay.routed.nodes()
     return routed.union(*(network.nodes() for network in networks))
+
+
+def known_nodes(underlay: Underlay, networks: Sequence[Network]) -> frozenset[str]:
+    """Returns the addresses between which tunnel packets pass: those of all nodes, and the node's own."""
+    return underlay.peers.union(underlay.addresses, used_nodes(underlay, networks))

@@ -1,8 +1,11 @@
 """Filter of tunnel packets on the node: only the nodes' own pass, as one nf_tables table in the node's namespace.
 
-Chain `from_nodes`, on packets to the node itself: of those to the UDP port of tunnels only the ones from addresses in
-the sets `ipv4` and `ipv6` pass. Others are dropped and counted. Later fragments of a packet have no port and pass, but
-the first one has, so the packet stays incomplete.
+The sets `ipv4` and `ipv6` have the tunnel addresses of all nodes, this one's included.
+
+Chain `from_nodes`, on packets to the node itself: of those to the UDP port of tunnels only the ones from an address in
+the sets to one in the sets pass. Others are dropped and counted. Later fragments of a packet have no port and pass, but
+the first one has, so the packet stays incomplete. The destination counts since the kernel's tunnels take packets to any
+address of the node, and the nodes' `to_nodes` know of the tunnel addresses only.
 
 Chain `to_nodes`, on packets that the node forwards: none goes to the UDP port of tunnels of a known node. A pod could
 otherwise send tunnel packets of its own, which the masquerade gives the address of its node. The tunnels' packets are
@@ -18,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.datapath import nftables_messages as nft
 from cni_contrail.datapath.nftables_messages import Chain, Expression, KeyField
-from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, RuleText, is_family, with_digests
+from cni_contrail.datapath.rule_texts import DESTINATION, SOURCE, Field, RuleText, is_family, with_digests
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.message import NetlinkRequest
 
@@ -58,12 +61,12 @@ def replace_table(port: int) -> list[NetlinkRequest]:
 
 
 def add_nodes(addresses: Iterable[str]) -> list[NetlinkRequest]:
-    """Requests to accept packets from these addresses."""
+    """Requests to accept packets between these addresses."""
     return [request for name, keys in _by_set(addresses) for request in nft.add_elements(TABLE, name, keys)]
 
 
 def remove_nodes(addresses: Iterable[str]) -> list[NetlinkRequest]:
-    """Requests not to accept packets from these addresses any more."""
+    """Requests not to accept packets from these addresses, or to them, any more."""
     return [request for name, keys in _by_set(addresses) for request in nft.delete_elements(TABLE, name, keys)]
 
 
@@ -77,15 +80,18 @@ def _by_set(addresses: Iterable[str]) -> Iterator[tuple[str, list[bytes]]]:
 def _rules(port: int) -> Iterator[RuleText]:
     to_port = (*_is(nft.load_meta(nft.L4PROTO, 0), _UDP), *_is(nft.load_payload(*_DESTINATION_PORT, 0), _packed(port)))
     for family, name in ((nft.IPV4_FAMILY, "ipv4"), (nft.IPV6_FAMILY, "ipv6")):
-        source = (nft.load_payload(*SOURCE[family], 0), nft.is_element(name))
-        yield RuleText(
-            _FROM_NODES, (*to_port, *is_family(family), *source, nft.verdict(nft.ACCEPT)), f"accept from {name}"
-        )
+        between_nodes = (*_is_node(SOURCE[family], name), *_is_node(DESTINATION[family], name))
+        accept = (*to_port, *is_family(family), *between_nodes, nft.verdict(nft.ACCEPT))
+        yield RuleText(_FROM_NODES, accept, f"accept from {name}")
     yield RuleText(_FROM_NODES, (*to_port, nft.count(), nft.verdict(nft.DROP)), COUNTED[0])
     for family, name in ((nft.IPV4_FAMILY, "ipv4"), (nft.IPV6_FAMILY, "ipv6")):
-        destination = (nft.load_payload(*DESTINATION[family], 0), nft.is_element(name))
-        drop = (*to_port, *is_family(family), *destination, nft.count(), nft.verdict(nft.DROP))
+        to_node = _is_node(DESTINATION[family], name)
+        drop = (*to_port, *is_family(family), *to_node, nft.count(), nft.verdict(nft.DROP))
         yield RuleText(_TO_NODES, drop, f"{COUNTED[1]} {name}")
+
+
+def _is_node(field: Field, name: str) -> tuple[Expression, ...]:
+    return nft.load_payload(*field, 0), nft.is_element(name)
 
 
 def _is(load: Expression, value: bytes) -> tuple[Expression, ...]:

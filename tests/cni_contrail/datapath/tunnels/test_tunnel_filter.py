@@ -21,6 +21,9 @@ from tests.support.node_fabric import PORT, Cluster, FabricPod, cluster_of
 
 RED = 5_200_001
 STRANGER = {4: "192.0.2.99", 6: "2001:db8::99"}
+SECOND = {4: "192.0.2.98", 6: "2001:db8::98"}
+"""Another address of a node, such as one that moves between nodes."""
+
 STRANGER_MAC = "02:00:00:00:99:99"
 MARK, LAST = b"a forged packet", b"the last packet"
 Pair = tuple[FabricPod, FabricPod]
@@ -148,8 +151,15 @@ def test_nodes_that_are_gone_are_accepted_until_the_list_has_been_complete_for_a
     assert not any(address in node.run("nft", "list", "ruleset") for address in STRANGER.values())
 
 
-def test_a_pod_cannot_send_tunnel_packets_in_the_name_of_its_node(cluster: Cluster, pair: Pair, version: int) -> None:
+@pytest.mark.parametrize("is_tunnel_address", [True, False], ids=["to the tunnel address", "to another address"])
+def test_a_pod_cannot_send_tunnel_packets_in_the_name_of_its_node(
+    cluster: Cluster, pair: Pair, version: int, *, is_tunnel_address: bool
+) -> None:
     sender, victim = pair
+    target = victim.node.tunnel if is_tunnel_address else SECOND[version]
+    if not is_tunnel_address:
+        victim.node.run("ip", "address", "add", f"{target}/{24 if version == 4 else 64}", "dev", "eth0", "nodad")
+        assert reaches(sender.node.namespace, target)
     attacker = cluster.add_routed_pod(sender.node, ("10.9.0.10", "fd09::10"))
     masquerade = Masquerade(("10.9.0.0/16", "fd09::/64"))
     network, underlay = cluster.network(sender.node, RED), cluster.underlay(sender.node)
@@ -160,13 +170,15 @@ def test_a_pod_cannot_send_tunnel_packets_in_the_name_of_its_node(cluster: Clust
     try:
         with datagrams:
             for port, payload in ((PORT, MARK), (PORT + 1, LAST)):
-                datagrams.sendto(encapsulated(pair, payload), (victim.node.tunnel, port))
+                datagrams.sendto(encapsulated(pair, payload), (target, port))
         assert reaches(sender.namespace, victim.ipv4)
         assert not any(MARK in frame for frame in wire.received())
     finally:
         wire.close()
-    outcome = sender.node.reconcile([network], underlay, Routed((attacker.port,), masquerade))
-    assert outcome.drops[INDEX_0].tunnel == 1
+    where_it_runs = sender.node.reconcile([network], underlay, Routed((attacker.port,), masquerade)).drops[INDEX_0]
+    where_it_arrives = victim.node.reconcile([cluster.network(victim.node, RED)], cluster.underlay(victim.node))
+    dropped = where_it_runs.tunnel, where_it_arrives.drops[INDEX_0].tunnel
+    assert dropped == ((1, 0) if is_tunnel_address else (0, 1))
 
 
 def reconciled(cluster: Cluster) -> NodeOutcome:
