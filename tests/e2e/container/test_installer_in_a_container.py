@@ -25,6 +25,7 @@ FILES = {
     "/etc/contrail/cni.json",
     "/etc/cni/net.d/10-contrail.conflist",
 }
+FOLDERS = "/opt/cni/bin", "/etc/contrail", "/etc/cni/net.d"
 CONFLIST = "/etc/cni/net.d/10-contrail.conflist"
 CONF = "/etc/cni/net.d/10-contrail.conf"
 VROUTER = MANIFEST.parents[1] / "overlays" / "vrouter"
@@ -87,8 +88,14 @@ def installed(node: PodmanNode) -> Iterator[InstalledNode]:
     installed.stop()
 
 
-def test_a_node_is_installed_when_it_is_ready_and_uninstalled_after_its_last_pod(installed: InstalledNode) -> None:
+@pytest.mark.parametrize("owner", ["root", "daemon"])
+def test_a_node_is_installed_when_it_is_ready_and_uninstalled_after_its_last_pod(
+    installed: InstalledNode, owner: str
+) -> None:
+    """Some ways to install Kubernetes give the folders another owner."""
     node, pod = installed.node, manifest_pod()
+    for folder in FOLDERS:
+        node.host.run("install", "--directory", f"--owner={owner}", folder)
     node.kill_daemon()
     installed.start("installer", pod)
     waiting = "waiting: contrail-cnid: no answer to STATUS within 5 s\n"
