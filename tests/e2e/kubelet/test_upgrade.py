@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.kubelet.cluster import TIMEOUT, Cluster, Pod
+from tests.e2e.kubelet.crowd import crowd_starts
 from tests.e2e.kubelet.release import CHECKOUT, Release, previous_image, previous_release
 from tests.e2e.kubelet.starting_pods import every_pod_starts, restarts
 from tests.e2e.kubelet.traffic import no_loss
@@ -75,10 +76,12 @@ def test_the_api_server_may_be_away_meanwhile(cluster: Cluster, previous: Releas
     assert images(cluster) == {previous.image}
 
 
-def test_an_upgrade_loses_no_packet_and_no_pod(cluster: Cluster, previous: Release, pods: list[Pod]) -> None:
+def test_an_upgrade_amid_a_hundred_pods_loses_no_packet_and_no_pod(
+    cluster: Cluster, previous: Release, pods: list[Pod]
+) -> None:
     cluster.deploy(previous)
     cluster.kubectl("apply", "-f", str(previous.definitions))
-    with no_loss(cluster, pods), every_pod_starts(cluster, at_least=5):
+    with no_loss(cluster, pods), crowd_starts(cluster, 100, ready=20):
         cluster.kubectl("apply", "-f", str(CHECKOUT.definitions))
         cluster.deploy(CHECKOUT)
     assert images(cluster) == {CHECKOUT.image}
