@@ -1,0 +1,39 @@
+"""A node reboots amid the replacement of the programs of all nodes: its pods come back, each with its addresses."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.kubelet.cluster import TIMEOUT, Cluster, Pod
+from tests.e2e.kubelet.reboot import reboot
+from tests.e2e.kubelet.starting_pods import every_pod_starts, restarts
+from tests.e2e.polling import wait_until
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pods_leave_nothing() -> None:
+    """Replaces the check of the folder, since pods of the manifests come and go."""
+
+
+@pytest.fixture
+def pods(cluster: Cluster) -> Iterator[list[Pod]]:
+    """A pod on each node."""
+    cluster.apply("steady")
+    cluster("rollout", "status", "daemonset/steady", TIMEOUT)
+    yield cluster.addressed_pods("steady")
+    cluster.delete("steady")
+
+
+def test_pods_of_a_node_that_reboots_amid_a_rollout_come_back(cluster: Cluster, pods: list[Pod]) -> None:
+    node = cluster.nodes[0]
+    with every_pod_starts(cluster, at_least=1):
+        cluster.kubectl("-n", "contrail", "rollout", "restart", "daemonset/contrail-node")
+        wait_until(lambda: not node.agent_is_ready(), what="being replaced")
+        reboot(node)
+        cluster.await_rollout()
+    wait_until(lambda: restarts(cluster, "steady") == {0, 1}, what="restarted on the node alone")
+    cluster("rollout", "status", "daemonset/steady", TIMEOUT)
+    assert cluster.pods("steady") == pods
+    first, second = pods
+    cluster.await_reachable(first, second)
+    cluster.await_reachable(second, first)
