@@ -39,7 +39,8 @@ NEVER = Interruption()
 class Deadline:
     """The moment `seconds` from now, on the monotonic clock; an `interruption` ends waits earlier.
 
-    `around_long_waits` returns what surrounds each wait from its sixth millisecond on: the daemon serves other calls.
+    `around_long_waits` returns what surrounds each pause between attempts, and each other wait from its sixth
+    millisecond on: the daemon serves other calls.
     """
 
     around_long_waits: ClassVar[Callable[[], AbstractContextManager[None]]] = contextlib.nullcontext
@@ -66,7 +67,7 @@ class Deadline:
         yield
         pause = first_pause
         while not self.expired:
-            self._wait((), min(self.remaining, _jitter(pause)))
+            self._pause(min(self.remaining, _jitter(pause)))
             yield
             pause = min(pause * 2, longest_pause)
 
@@ -86,17 +87,27 @@ class Deadline:
             except BlockingIOError:
                 self.wait_readable(descriptor)
 
+    def _pause(self, seconds: float) -> None:
+        """Waits; raises the error of the interruption."""
+        # However short: many short pauses are a long wait.
+        with Deadline.around_long_waits():
+            self._is_readable((), self._poll(()).poll(seconds * 1000))
+
     def _wait(self, descriptors: Sequence[int], seconds: float) -> bool:
         """Returns whether a descriptor is readable in time; raises the error of the interruption."""
-        poll = select.poll()
-        for descriptor in (*descriptors, *self._interruption.descriptors):
-            poll.register(descriptor, select.POLLIN)
+        poll = self._poll(descriptors)
         milliseconds = seconds * 1000
         ready = poll.poll(min(milliseconds, _SHORT_WAIT))
         if ready or milliseconds <= _SHORT_WAIT:
             return self._is_readable(descriptors, ready)
         with Deadline.around_long_waits():
             return self._is_readable(descriptors, poll.poll(milliseconds - _SHORT_WAIT))
+
+    def _poll(self, descriptors: Sequence[int]) -> select.poll:
+        poll = select.poll()
+        for descriptor in (*descriptors, *self._interruption.descriptors):
+            poll.register(descriptor, select.POLLIN)
+        return poll
 
     def _is_readable(self, descriptors: Sequence[int], ready: Sequence[tuple[int, int]]) -> bool:
         """Returns whether one of the descriptors is ready; raises the error of the interruption if none is."""

@@ -91,7 +91,7 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str], overrid
                 f"{_SECTION}: {key} is set node-wide to {quoted(node[key])} and must not be changed to {quoted(value)}",
             )
     settings = settings_of({**node, **own})
-    return _within_node_timeout(settings, settings_of(node), is_thick=settings.is_thick(config.name))
+    return _within_node_limits(settings, settings_of(node), is_thick=settings.is_thick(config.name))
 
 
 def load_settings_for_removal(
@@ -119,16 +119,22 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     return Settings(**{key.replace("-", "_"): value for key, value in values.items()})
 
 
-def _within_node_timeout(settings: Settings, node: Settings, *, is_thick: bool) -> Settings:
-    """Shortens the wait for the agent to that of the node: a tenant must not occupy the node's calls for longer.
+def _within_node_limits(settings: Settings, node: Settings, *, is_thick: bool) -> Settings:
+    """Shortens the wait for the agent to that of the node, and lengthens the pauses to the node's.
 
-    Not an error, since upstream's configurations bring values of their own.
+    A tenant must not occupy the node's calls for longer, or send the agent more requests. Not an error, since
+    upstream's configurations bring values of their own.
     """
-    limit = node.agent_timeout(is_thick=is_thick)
-    if settings.agent_timeout(is_thick=is_thick) <= limit:
+    own = settings.agent_timeout(is_thick=is_thick)
+    total = min(own, node.agent_timeout(is_thick=is_thick))
+    pause = max(settings.poll_timeout, node.poll_timeout)
+    if total == own and pause == settings.poll_timeout:
         return settings
-    retries = math.ceil(limit / settings.poll_timeout)
-    return settings._replace(poll_timeout=limit / retries, poll_retries=retries)
+    if not settings.poll_retries:
+        return settings._replace(poll_timeout=pause)
+    # Rounded down: fewer pauses, none of them shorter than `pause` unless the whole wait is.
+    retries = max(1, math.floor(total / pause))
+    return settings._replace(poll_timeout=total / retries, poll_retries=retries)
 
 
 def read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:

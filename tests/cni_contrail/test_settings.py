@@ -22,8 +22,8 @@ OTHER_VALUES: dict[str, Any] = {
     "agent-socket": "/other",
     "vrouter-ip": "192.0.2.1",
     "vrouter-port": 9999,
-    "poll-timeout": 1,
-    "poll-retries": 7,
+    "poll-timeout": 4,
+    "poll-retries": 2,
     "config-dir": "/other",
     "state-dir": "/other",
     "sysctl-dir": "/other",
@@ -180,6 +180,22 @@ class TestAgentTimeout:
     def test_a_longer_one_is_shortened_to_that_of_the_mode(self, node_file: Path, mode: str, seconds: int) -> None:
         own = {"mode": mode, "poll-timeout": 5, "poll-retries": 15}
         assert agent_timeout(load(node_file, own)) == pytest.approx(seconds)
+
+    @pytest.mark.parametrize("mode", ["thick", "delegated"])
+    @pytest.mark.parametrize("retries", [{}, {"poll-retries": 2000}, {"poll-retries": 10000}])
+    def test_requests_are_not_more_frequent_than_those_of_the_node(
+        self, node_file: Path, mode: str, retries: Any
+    ) -> None:
+        settings = load(node_file, {"mode": mode, "poll-timeout": 0.005, **retries})
+        assert settings.poll_timeout >= Settings().poll_timeout
+        expected = agent_timeout(Settings(mode=mode))
+        if retries:
+            expected = min(expected, 0.005 * retries["poll-retries"])
+        assert agent_timeout(settings) == pytest.approx(expected)
+
+    def test_the_pause_of_a_shorter_one_is_all_of_it(self, node_file: Path) -> None:
+        settings = load(node_file, {"poll-timeout": 0.005, "poll-retries": 100})
+        assert (settings.poll_timeout, settings.poll_retries) == (0.5, 1)
 
     def test_it_may_be_shorter(self, node_file: Path) -> None:
         assert agent_timeout(load(node_file, {"poll-timeout": 0.5, "poll-retries": 4})) == 2

@@ -192,6 +192,27 @@ def test_a_long_wait_frees_the_slot_and_a_short_one_keeps_it(make_queue: MakeQue
 
 
 @pytest.mark.usefixtures("long_waits_free_slots")
+def test_a_pause_between_attempts_frees_the_slot_however_short_it_is(make_queue: MakeQueue, workers: Workers) -> None:
+    queue, ends = make_queue(slots=4), threading.Event()
+    other = Step()
+
+    def retry() -> None:
+        for _ in Deadline(TIMEOUT).attempts(0.001, 0.001):
+            if ends.is_set():
+                return
+
+    for _ in range(4):
+        queue.submit(retry)
+    queue.submit(other)
+    try:
+        assert other.reached.wait(TIMEOUT / 4)
+    finally:
+        ends.set()
+        other.allowed.set()
+    assert workers.drain(TIMEOUT)
+
+
+@pytest.mark.usefixtures("long_waits_free_slots")
 @pytest.mark.parametrize("phase", ["make", "plug"])
 def test_calls_that_wait_within_a_phase_do_not_block_each_other(
     make_queue: MakeQueue, workers: Workers, phase: str

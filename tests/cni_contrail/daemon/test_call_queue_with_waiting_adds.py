@@ -58,3 +58,26 @@ def test_waiting_adds_fail_with_code_11_when_the_daemon_stops(
     for client in waiting:
         assert error(client.answered(receipt=False), 11) == "the node daemon is stopping"
     assert plugin.files() == []
+
+
+def test_adds_that_ask_for_short_pauses_keep_nobody_waiting_and_send_few_requests(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns], ask: Ask
+) -> None:
+    """The Contrail vrouter agent answers at once that it has no list, so each pause ends with another request."""
+    settings = {"mode": "delegated", "poll-timeout": 0.005, "poll-retries": 10000}
+    netns = make_netns("pod").path
+    names = [f"waits-{number}" for number in range(8)]
+    clients = [ask("ADD", PodSandbox(netns, name=name), settings=settings) for name in names]
+    started = time.monotonic()
+    until(lambda: len(vrouter_agent.received("GET")) > 3 * len(names))  # all are past their first pause, which is long
+    served = PodSandbox(make_netns("pod").path, name="served")
+    vrouter_agent.serve(served.vm_name, make_vmis(1, uid=served.uid))
+    added = ask("ADD", served)
+    until(lambda: bool(vrouter_agent.ports))
+    added.answered()
+    requests = len([seen for seen in vrouter_agent.received("GET") if "waits-" in seen.path])
+    assert requests < len(names) * (8 + time.monotonic() - started)  # the first pauses are short
+    for client in (*clients, added):
+        client.hang_up()
+    plugin.delete(served).succeeded()
+    until(lambda: not plugin.files())
