@@ -32,8 +32,9 @@ def plan_interfaces(
     over the VLANs of this link; raises `PluginError` with code 100 if the agent states no VLAN.
     """
     defaults = assign_default_routes(interfaces, primary_is_ours=primary_is_ours)
-    first = _first_in_subnets(interfaces)
-    overlapping = _overlapping_subnets(interfaces)
+    positions = _positions_in_subnets(interfaces)
+    first = {subnet: min(owners) for subnet, owners in positions.items()}
+    overlapping = _overlapping_subnets(positions)
     plans = [
         InterfacePlan(
             name=name,
@@ -111,21 +112,27 @@ def _fallback(eligible: Sequence[ServedInterface], interfaces: Sequence[ServedIn
     return eligible[0] if eligible and not interfaces[0].disables_default else None
 
 
-def _first_in_subnets(interfaces: Sequence[ServedInterface]) -> Mapping[SubnetKey, int]:
-    """Returns the lowest position of an interface in each of the pod's subnets."""
-    first: dict[SubnetKey, int] = {}
+def _positions_in_subnets(interfaces: Sequence[ServedInterface]) -> Mapping[SubnetKey, AbstractSet[int]]:
+    """Returns the positions of the interfaces in each of the pod's subnets.
+
+    While the Contrail vrouter agent has not reported the addresses of an interface, it counts as being in all subnets
+    of its network that others are in: source routing for a subnet that is not shared does no harm.
+    """
+    unknown: dict[str, set[int]] = {}
     for interface in interfaces:
-        for served in interface.addresses or ():
-            first.setdefault(subnet_of(served.address), interface.position)
-    return first
-
-
-def _overlapping_subnets(interfaces: Sequence[ServedInterface]) -> AbstractSet[SubnetKey]:
-    """Returns the subnets that are, or overlap, a subnet of another interface of the pod."""
+        if interface.addresses is None:
+            unknown.setdefault(interface.network, set()).add(interface.position)
     positions: dict[SubnetKey, set[int]] = {}
     for interface in interfaces:
         for served in interface.addresses or ():
-            positions.setdefault(subnet_of(served.address), set()).add(interface.position)
+            owners = positions.setdefault(subnet_of(served.address), set())
+            owners.add(interface.position)
+            owners |= unknown.get(interface.network, set())
+    return positions
+
+
+def _overlapping_subnets(positions: Mapping[SubnetKey, AbstractSet[int]]) -> AbstractSet[SubnetKey]:
+    """Returns the subnets that are, or overlap, a subnet of another interface of the pod."""
     overlapping = {subnet for subnet, owners in positions.items() if len(owners) > 1}
     lengths = {length for _, length, _ in positions}
     for subnet, owners in positions.items():

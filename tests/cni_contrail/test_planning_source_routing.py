@@ -12,7 +12,7 @@ from cni_contrail.pod import PodIdentity
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, Subnet, Vmi, make_vmis
-from tests.support.served_interfaces import node_agent_list
+from tests.support.served_interfaces import node_agent_list, vrouter_agent_list
 
 SHARED = [
     [Subnet("10.1.0.5", 24, "10.1.0.1"), Subnet("fd00:1:1::5", 64, "fd00:1:1::1")],
@@ -65,6 +65,37 @@ class TestThePlan:
         assert planned(Subnet("10.0.0.5", 24), Subnet("10.0.1.5", 24), Subnet("fd00::5", 24)) == [[], [], []]
 
 
+class TestThePlanWithUnknownAddresses:
+    """A Contrail vrouter agent reports the addresses of an interface after it is plugged."""
+
+    def planned(self, networks: str, plugged: int) -> tuple[list[str], list[int | None]]:
+        """Source routing and metrics of the plugged interface, where `networks` has one letter per interface."""
+        made = [
+            replace(vmi, network=f"773d9c45-2a91-4829-ad2f-00000000000{letter}")
+            for vmi, letter in zip(make_vmis(len(networks)), networks, strict=True)
+        ]
+        interfaces = vrouter_agent_list(made, plugged=[plugged]).interfaces
+        [plan] = plan_interfaces(
+            [interfaces[plugged]],
+            ["net1"],
+            interfaces,
+            container_id="c",
+            pod=PodIdentity("", "p", ""),
+            mtu=1500,
+            primary_is_ours=True,
+        )
+        return [each.address for each in plan.source_routing], [each.metric for each in plan.addresses]
+
+    def test_another_interface_of_the_network_counts_as_being_in_its_subnets(self) -> None:
+        assert self.planned("abb", plugged=1) == (["10.1.1.5", "fd00:1:2::5"], [0, 0])
+
+    def test_one_of_lower_index_is_preferred(self) -> None:
+        assert self.planned("abb", plugged=2) == (["10.1.2.5", "fd00:1:3::5"], [2, 258])
+
+    def test_interfaces_of_other_networks_do_not_count(self) -> None:
+        assert self.planned("abb", plugged=0) == ([], [0, 0])
+
+
 @pytest.fixture
 def shared(agent: ScriptedAgent, pod: PodSandbox) -> list[Vmi]:
     made = vmis(SHARED, pod.uid)
@@ -103,6 +134,27 @@ def test_delegated_attachments_have_rules_of_their_own(
     plugin.check(pod, "net1", name="net-1", settings=DELEGATED, previous=result).succeeded()
     plugin.delete(pod, "net1", name="net-1", settings=DELEGATED).succeeded()
     assert rules(sandbox) == ["10.1.0.5 1000", "fd00:1:1::5 1000"]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_delegated_attachments_with_a_vrouter_agent_have_rules_if_they_are_in_one_network(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, order: tuple[int, int]
+) -> None:
+    first, second, other = vmis(SHARED, pod.uid)
+    vrouter_agent.serve(pod.vm_name, [first, replace(second, network=first.network), other])
+    attachments = [("eth0", "contrail-k8s-cni"), ("net1", "net-1")]
+    for position in order:
+        ifname, name = attachments[position]
+        result = plugin.add(pod, ifname, name=name, settings=DELEGATED).succeeded().document
+        plugin.check(pod, ifname, name=name, settings=DELEGATED, previous=result).succeeded()
+    plugin.add(pod, "net2", name="net-2", settings=DELEGATED).succeeded()
+    assert rules(sandbox) == OURS
+    assert "dev eth0" in sandbox.ip("route", "get", "10.1.0.9")
+    assert "dev net1" in sandbox.ip("route", "get", "10.1.0.9", "from", "10.1.0.6")
+    assert "dev net1" in sandbox.ip("-6", "route", "get", "fd00:1:1::9", "from", "fd00:1:1::6")
+    for ifname, name in attachments:
+        plugin.delete(pod, ifname, name=name, settings=DELEGATED).succeeded()
+    assert rules(sandbox) == []
 
 
 def test_a_failed_add_leaves_no_rule(

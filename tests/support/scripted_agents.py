@@ -98,7 +98,8 @@ def _make_vmi(position: int, count: int, machine: str, subnet: int, *, ipv6: boo
         base = f"fd00:{subnet:x}:{position + 1:x}:"
         subnets.append(Subnet(f"{base}:5", 64, f"{base}:1", f"{base}:2"))
     mac = f"02:{subnet:02x}:{position:02x}:{uuid.uuid4().hex[:2]}:00:05"
-    return Vmi(str(uuid.uuid4()), machine, mac, annotations, tuple(subnets))
+    network = f"773d9c45-2a91-4829-ad2f-{position:012x}"
+    return Vmi(str(uuid.uuid4()), machine, mac, annotations, tuple(subnets), network)
 
 
 class ScriptedAgent:
