@@ -58,7 +58,11 @@ class TryAgainError(PluginError):
 
 
 class UnreachableError(TryAgainError):
-    """The agent does not answer in time, or answers that it is not ready (503)."""
+    """The agent does not answer in time, or answers that it is not ready (503); `was_sent` if it has the request."""
+
+    def __init__(self, message: str, *, was_sent: bool = False) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
 
 
 class RejectedError(PluginError):

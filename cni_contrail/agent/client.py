@@ -114,7 +114,7 @@ class AgentClient:
             return answer
         why = _error_text(answer)
         if answer.status == 503:
-            raise UnreachableError(f"agent at {self.endpoint} is not ready: {why}")
+            raise UnreachableError(f"agent at {self.endpoint} is not ready: {why}", was_sent=True)
         rejected = f"{exchange.method} {cut(exchange.path)}"
         is_final = 400 <= answer.status < 500 and answer.status not in _PASSING
         raise RejectedError(f"agent at {self.endpoint} rejects {rejected}: {answer.status} {why}", is_final=is_final)

@@ -82,7 +82,8 @@ class HttpExchange:
         except OSError as error:
             timed_out = isinstance(error, TimeoutError)
             reason = "timed out waiting for a response" if timed_out else error.strerror or str(error)
-            raise UnreachableError(f"agent unreachable at {self._endpoint}: {reason}") from error
+            message = f"agent unreachable at {self._endpoint}: {reason}"
+            raise UnreachableError(message, was_sent=self._failure is None) from error
 
     def close(self) -> None:
         """Closes the connection without reading the response."""

@@ -8,7 +8,8 @@ keep other calls from storing theirs. A notification that is stored already is n
 lock holds the only one.
 
 Only a status 4xx drops a notification, since the agent would reject it again. After any other error, such as a full
-disk, it is kept and postponed on its own, so that it does not block those behind it.
+disk, or without an answer in time, it is kept and postponed on its own, so that it does not block those behind it. If
+the agent cannot be reached, none is postponed: it may be back at the next call.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import os
 from cni_contrail.agent.client import AgentClient
 from cni_contrail.agent.postponement import is_due, postpone
 from cni_contrail.deadline import Deadline
-from cni_contrail.errors import PluginError, RejectedError, TryAgainError
+from cni_contrail.errors import PluginError, RejectedError, TryAgainError, UnreachableError
 from cni_contrail.link.named_tuple import NamedTuple, known_fields
 from cni_contrail.log import Log
 from cni_contrail.state.files import (
@@ -104,7 +105,7 @@ class PendingNotifications:
     def send_batch(self, agent: AgentClient) -> None:
         """Sends up to 16 pending notifications within 1 s, except those that other calls are sending; never fails.
 
-        Those that were answered with an error wait until they are due.
+        Those that the agent did not accept wait until they are due.
         """
         self._send_pending(_BATCH_SIZE, agent, _BATCH_TIMEOUT)
 
@@ -160,7 +161,10 @@ class PendingNotifications:
         try:
             if notification is not None:
                 _send(agent, notification, deadline)
-        except TryAgainError:
+        except UnreachableError as error:
+            # The batch ends in any case. If the agent is stuck on this one alone, the next batch begins with another.
+            if error.was_sent:
+                _postpone(path)
             raise
         except PluginError as error:
             if not _is_final(error):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import cni_contrail.agent.notifications as module
+from cni_contrail.agent import postponement
 from cni_contrail.agent.client import AgentClient
 from cni_contrail.agent.http import Endpoint
 from cni_contrail.agent.notifications import Notification, PendingNotifications
@@ -107,6 +108,54 @@ def test_one_call_sends_for_a_limited_time(
         pending.send_batch(client)
         assert time.monotonic() - begin < 2
     assert len(kept(state)) == 3
+
+
+class TestAnAgentThatDoesNotProcessOne:
+    """It takes the request, but is stuck or not ready for it alone."""
+
+    @pytest.fixture
+    def answered(self) -> Iterator[threading.Event]:
+        answered = threading.Event()
+        yield answered
+        answered.set()
+
+    @pytest.mark.parametrize("is_ready", [True, False])
+    def test_others_are_sent_by_the_next_call(
+        self,
+        client: AgentClient,
+        pending: PendingNotifications,
+        state: Path,
+        agent: ScriptedAgent,
+        answered: threading.Event,
+        is_ready: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def respond(seen: ReceivedRequest) -> Reply | None:
+            if seen.query["vm-id"] != "c0":
+                return None
+            if is_ready:
+                answered.wait(10)
+            return Reply(503, {"error": "not ready"})
+
+        monkeypatch.setattr(postponement, "_FIRST_PAUSE", 30)
+        agent.before(respond)
+        for number in range(3):
+            pending.enqueue(of(f"c{number}"))
+        pending.send_batch(client)
+        assert len(kept(state)) == 3
+        pending.send_batch(client)
+        assert kept(state) == [f"c0.{MACHINE}.json"]
+
+
+def test_those_of_an_unreachable_agent_are_not_postponed(
+    client: AgentClient, pending: PendingNotifications, state: Path, agent_socket: str
+) -> None:
+    pending.enqueue(of("c0"))
+    pending.send_batch(client)
+    assert len(kept(state)) == 1
+    with ScriptedNodeAgent(agent_socket):
+        pending.send_batch(client)
+    assert kept(state) == []
 
 
 def test_a_rejected_one_does_not_block_the_others(
