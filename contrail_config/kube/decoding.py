@@ -1,7 +1,8 @@
 """Decoding of the server's JSON into the caller's structs.
 
 One object that does not match its struct must not hide all others, so lists and watches return it as an
-`UndecodableObject`, with its metadata.
+`UndecodableObject`, with its metadata. Nor must one that is nested too deeply for the decoder: only then the text is
+decoded again, without its deepest values, which are either not read or do not match the struct.
 """
 
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from contrail_config.kube.errors import KubeError
+from contrail_config.kube.json_nesting import remove_deep_values
 from contrail_config.kube.resource import KubeObject, Metadata, Resource
 
 T = TypeVar("T", bound=KubeObject)
@@ -34,7 +36,7 @@ class _Identity(msgspec.Struct, frozen=True):
 def decode_object(raw: bytes | msgspec.Raw, resource: Resource[T]) -> T | UndecodableObject:
     """Returns the object, or its metadata with the problem. Raises KubeError if `raw` is not an object at all."""
     try:
-        found: T = _decoder(resource.type).decode(raw)
+        found = _decode(raw, resource.type)
     except msgspec.ValidationError as error:
         return UndecodableObject(decode(raw, _Identity, request="object").metadata, str(error))
     except NOT_JSON as error:
@@ -46,9 +48,16 @@ def decode_object(raw: bytes | msgspec.Raw, resource: Resource[T]) -> T | Undeco
 def decode(raw: bytes | msgspec.Raw, kind: type[S], *, request: str) -> S:
     """Returns the decoded struct. Raises KubeError that names the `request`."""
     try:
-        found: S = _decoder(kind).decode(raw)
+        return _decode(raw, kind)
     except (msgspec.ValidationError, *NOT_JSON) as error:
         raise _undecodable(request, error) from error
+
+
+def _decode(raw: bytes | msgspec.Raw, kind: type[S]) -> S:
+    try:
+        found: S = _decoder(kind).decode(raw)
+    except RecursionError:
+        found = _decoder(kind).decode(remove_deep_values(bytes(raw)))
     return found
 
 

@@ -23,6 +23,8 @@ _MAX_CONFIG_HASH: Final = 253
 _MAX_SHARED: Final = 1024
 """Characters of annotations that are shared: what tenants write must not fill the cache."""
 
+_NESTED_TOO_DEEPLY: Final = "nested too deeply"
+
 T = TypeVar("T", bound=KubeObject)
 
 
@@ -96,4 +98,9 @@ def _names(annotations: type[msgspec.Struct]) -> list[tuple[str, str]]:
 def _config_text(spec: Any) -> str | None:
     # CRDs of others may admit any type here.
     value = spec.get("config") if isinstance(spec, dict) else spec
-    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except RecursionError:  # decoded just below the limit of the nesting: the parser reports what is no JSON
+        return _NESTED_TOO_DEEPLY

@@ -127,6 +127,14 @@ def test_any_nad_spec_that_a_crd_admits_is_decoded(stated: dict[str, object], co
     assert make_nad(_nad(stated)).config == config
 
 
+def test_a_nad_spec_that_cannot_be_encoded_is_left_to_the_parser() -> None:
+    config: list[Any] = []
+    for _ in range(20_000):
+        config = [config]
+    nad = make_nad(wire.NadObject(wire.NadMetadata(name="one", namespace="blue"), {"config": config}))
+    assert nad.config == "nested too deeply"  # no JSON
+
+
 def test_a_nad_has_all_annotations_that_describe_its_network() -> None:
     keys = ["cidr", "gateway", "exclude", "network", "ip_fabric_snat", "ip_fabric_forwarding", "forwarding-mode"]
     annotations = {f"opencontrail.org/{key}": f"of {key}" for key in keys}
