@@ -12,6 +12,7 @@ from manager.configuration import ManagerConfiguration
 from manager.controller.nad_pacing import NadPacing, counted_items
 from manager.controller.nad_reconciler import NadReconciler
 from manager.controller.nad_record import NadRecord
+from manager.controller.network_dependents import NetworkDependents
 from manager.controller.network_table import FindNetwork, NetworkTable
 from manager.dependencies import Dependency, nad_dependency, network_dependency
 from manager.events import EventRecorder
@@ -82,6 +83,11 @@ class NadController:
     def queues(self) -> tuple[WorkQueue[str] | WorkQueue[FqName], ...]:
         """All work queues."""
         return (self.queue, self._dangling, self._restores)
+
+    @property
+    def dependents(self) -> NetworkDependents:
+        """NADs that are queued when a certain network changes."""
+        return self._reconciler.dependents
 
     def unreconciled(self, pod: Pod) -> list[str]:
         """Returns the NADs that the pod names, directly or by their networks, and that are queued."""

@@ -9,7 +9,6 @@ Not promised: that a reference changed while no manager ran is noticed; the stor
 """
 
 import logging
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -19,6 +18,7 @@ from contrail_config.objects import EventType, FqName, VirtualNetwork
 from contrail_config.stored_identity import with_stored_identity
 from manager.configuration import ManagerConfiguration
 from manager.controller.nad_record import NadRecord
+from manager.controller.network_dependents import NetworkDependents
 from manager.controller.network_table import NetworkTable, describe_subnets
 from manager.controller.spread_networks import SpreadNetworks
 from manager.events import EventRecorder, about_nad
@@ -49,13 +49,13 @@ class NadReconciler:
         pods_released: Callable[[str], Awaitable[None]],
     ) -> None:
         self.spread = SpreadNetworks()
+        self.dependents = NetworkDependents()
         self._configuration = configuration
         self._catalogue = catalogue
         self._networks = networks
         self._recorder = recorder
         self._check_reference = check_reference
         self._pods_released = pods_released
-        self._dependents: defaultdict[FqName, set[str]] = defaultdict(set)  # NADs to reconcile at the next change
 
     async def reconcile(self, key: str, record: NadRecord) -> KnownNad:
         """Reconciles the store with the NAD, and returns what pods can use of it."""
@@ -69,7 +69,7 @@ class NadReconciler:
             return ForeignNad(definition.plugin)
         if own is not None and (own.retired or record.replaces) and own.subnets != definition.subnets:
             if not await self._retire(own):
-                self._dependents[own.fq_name].add(key)
+                self.dependents.add(key, own.fq_name)
                 message = f"pods still use the old network {own.name}: the new one is created when the last is gone"
                 return await self._refuse(record, Reason.NETWORK_STILL_IN_USE, message)
             own = None  # deleted just now: create the new one
@@ -79,6 +79,7 @@ class NadReconciler:
 
     async def end(self, key: str) -> None:
         """Retires the network that a NAD of this name created, if there is one."""
+        self.dependents.discard(key)
         await self._networks.restore_if_deleted(self._name(key))
         # A network whose write was not confirmed may exist too, although the catalogue does not have it.
         if own := self.own_network(key) or self._networks.unconfirmed(self._name(key)):
@@ -97,7 +98,7 @@ class NadReconciler:
 
     def pop_dependents(self, name: FqName) -> set[str]:
         """Returns the NADs to reconcile since the network of this name was created, deleted or changed."""
-        keys = self._dependents.pop(name, set())
+        keys = self.dependents.pop(name)
         network = self._catalogue.networks.get(name)
         if network is not None and network.retired and network.nad is not None:
             keys.add(network.nad)
@@ -116,7 +117,7 @@ class NadReconciler:
         if bound not in (None, wanted):
             message = f"stays bound to network {':'.join(bound)}, not {':'.join(wanted)}: recreate the NAD to change it"
             await self._report(record, Reason.REFERENCE_CHANGE_REFUSED, message)
-            self._dependents[bound].add(key)
+            self.dependents.add(key, bound)
             return ServedNad(definition.config_name, bound)
         if definition.reference is not None:
             return await self._refer(key, record, definition.config_name, definition.reference)
@@ -134,7 +135,7 @@ class NadReconciler:
             message = f"network {':'.join(reference)}: denied to {record.nad.namespace} by namespace isolation"
             return await self._refuse(record, Reason.NETWORK_FORBIDDEN, message)
         await self._networks.look_for(reference)
-        self._dependents[reference].add(key)
+        self.dependents.add(key, reference)
         if reference in self._catalogue.networks:
             record.reported = None  # a later problem is reported again
         else:
@@ -156,7 +157,7 @@ class NadReconciler:
             and (holder.nad != key or is_known)
             and not self._networks.may_adopt(holder)
         ):
-            self._dependents[wanted.fq_name].add(key)
+            self.dependents.add(key, wanted.fq_name)
             message = f"network {wanted.name} already exists: give this NAD another name"
             return await self._refuse(record, Reason.NETWORK_NAME_TAKEN, message)
         served = ServedNad(definition.config_name, wanted.fq_name)
@@ -170,7 +171,7 @@ class NadReconciler:
         try:
             await self._write(record, wanted, own)
         except ConflictError as error:  # somebody else created it, and the watch has not delivered that yet
-            self._dependents[wanted.fq_name].add(key)
+            self.dependents.add(key, wanted.fq_name)
             return await self._refuse(record, Reason.NETWORK_NAME_TAKEN, str(error))
         return served
 

@@ -122,6 +122,7 @@ async def _check_that_all_can_go(running: RunningManager, world: World) -> None:
     assert [network.nad for network in await running.store.networks()] == [None]
     manager = running.manager
     assert (manager.pods.records, manager.nads.records, manager.nads.ended) == ({}, {}, set())
+    assert len(manager.nads.dependents) == 0
 
 
 async def _check_pods(running: RunningManager, pods: list[Pod]) -> None:

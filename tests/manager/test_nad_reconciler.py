@@ -232,6 +232,15 @@ class TestDeletion:
         await running.apply(make_nad("net-a", generation=2))
         assert await addresses(running, "web-0") == ["10.1.0.2"]
 
+    async def test_references_that_a_nad_had_before_are_not_kept(self, running: RunningManager) -> None:
+        await running.send_list(NET_A)
+        for number in range(5):
+            missing = reference("k8s-blue", f"missing-{number}")
+            await running.apply(make_nad("alias", cidr=None, network=missing))
+            assert len(running.manager.nads.dependents) == 1
+        await running.remove(ALIAS)
+        assert len(running.manager.nads.dependents) == 0
+
     async def test_a_nad_that_changes_to_another_plugin_loses_its_network(self, running: RunningManager) -> None:
         await running.send_list(NET_A)
         await running.apply(make_nad("net-a", config=FOREIGN_CONFIG))
