@@ -15,7 +15,7 @@ On a pod:
 | MacAddressTaken | Warning | refused or waiting | another pod, or interface of the pod, has that MAC in the network |
 | UidTaken | Warning | waiting | another pod has its uid |
 | WriteRefused | Warning | waiting | the server rejects its list: permissions, quota, admission, size; retried |
-| StoreFailing | Warning | waiting | the store fails repeatedly for this pod: the message says how; retried |
+| StoreFailing | Warning | waiting | the store fails for it, repeatedly or for over 5 s: the message says how; retried |
 | NetworksChanged | Warning | unchanged | its networks were changed after they were assigned |
 | DefaultGatewayConflict | Warning | ready | two annotations request different default gateways |
 | OverlappingNetworks | Warning | ready | two of its networks have addresses in common |

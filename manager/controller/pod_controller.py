@@ -305,12 +305,12 @@ class PodController:
         record = self.records.get(key)
         if record is None:
             return
-        before = record.assignment
+        before, began = record.assignment, self._clock()
         with log_context(pod=key):
             try:
                 is_gone = await self._reconciler.reconcile(key, record)
             except StoreError as error:
-                await self._reconciler.report_failure(key, record, error)
+                await self._reconciler.report_failure(key, record, error, began=began)
                 raise  # the work queue retries with back-off
             finally:
                 if record.assignment is not before:

@@ -41,7 +41,10 @@ _WITHOUT_INTERFACES = (PodState.WAITING, PodState.REFUSED)
 
 
 FAILURES_UNTIL_REPORTED = 4
-"""Consecutive errors of the store for one pod; by then about a second has passed."""
+"""Consecutive errors of the store for one pod; if it answers at once, by then about a second has passed."""
+
+SECONDS_UNTIL_REPORTED = 5.0
+"""The same as time since the first of these attempts began: a store that hangs answers each only after many seconds."""
 
 
 class OnAssigned(Protocol):
@@ -135,12 +138,14 @@ class PodReconciler:
             await self._assign(key, record, pod)
         return False
 
-    async def report_failure(self, key: str, record: PodRecord, error: StoreError) -> None:
+    async def report_failure(self, key: str, record: PodRecord, error: StoreError, *, began: float) -> None:
         """Records that the store rejects, or keeps failing for, a pod that should get interfaces and has none.
 
-        As its outcome, and once as an event. The former outcome may be that of annotations, or of labels of its node,
-        that were corrected since.
+        As its outcome, and once as an event. `began`: when this attempt did, on the clock. The former outcome may be
+        that of annotations, or of labels of its node, that were corrected since.
         """
+        if record.failures == 0:
+            record.failing_since = began
         record.failures += 1
         pod, before = record.pod, record.outcome
         if pod is None or pod.host_network or pod.excluded or before.state is PodState.READY:
@@ -148,7 +153,8 @@ class PodReconciler:
         if isinstance(error, StoreRejectedError):
             await self._conclude(key, record, pod, _refused(error))
             return
-        if record.failures < FAILURES_UNTIL_REPORTED:
+        is_brief = self._clock() - record.failing_since <= SECONDS_UNTIL_REPORTED
+        if record.failures < FAILURES_UNTIL_REPORTED and is_brief:
             return
         record.outcome = Outcome(PodState.WAITING, Reason.STORE_FAILING, str(error), before.dependencies)
         if record.outcome != before:

@@ -83,6 +83,7 @@ class PodRecord:
     `deleted`: last state of a virtual machine that somebody else deleted, until it is restored.
     `unconfirmed`: an assignment in progress that the store did not confirm. `ended_uid`: uid of a pod whose sandbox is
     known to be removed. `first_seen`: monotonic seconds. `failures`: errors of the store since the last success.
+    `failing_since`: when the first of them began, in monotonic seconds.
     """
 
     __slots__ = (
@@ -90,6 +91,7 @@ class PodRecord:
         "assignment",
         "deleted",
         "ended_uid",
+        "failing_since",
         "failures",
         "first_seen",
         "others",
@@ -108,6 +110,7 @@ class PodRecord:
         self.unconfirmed: UnconfirmedAssignment | None = None
         self.ended_uid: str | None = None
         self.failures = 0
+        self.failing_since = 0.0
         self.outcome = UNTRIED
 
     @property

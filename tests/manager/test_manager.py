@@ -17,6 +17,7 @@ from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
 from manager.source import Applied, Gone, Listed, Pod, Problem, SourceEvent
 from tests.manager.conftest import Start
+from tests.support.fake_clock import FakeClock
 from tests.support.pods import make_nad, make_pod
 from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import DEADLINE, RunningManager
@@ -136,6 +137,25 @@ class TestFailingStore:
         await running.idle()
         assert (await running.view(pod)).state is PodState.READY
         assert await running.reasons(pod) == ["StoreFailing", "InterfacesAssigned"]
+
+    async def test_a_pod_names_the_failure_of_a_store_that_does_not_answer_after_one_attempt(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock, pod = FakeClock(), make_pod(networks="net-a")
+        running = await start(clock=clock)
+
+        async def time_out(_machine: VirtualMachine) -> None:
+            clock.advance(30)
+            raise StoreUnavailableError("timed out after 30 s")
+
+        await running.send_list(NET_A)
+        monkeypatch.setattr(work_queue, "FIRST_RETRY", 3600)
+        monkeypatch.setattr(running.store, "put_virtual_machine", time_out)
+        running.scripted.send(Applied(pod))
+        await eventually(lambda: clock() > FakeClock()())
+        view = await running.view(pod)
+        assert (view.state, view.reason) == (PodState.WAITING, "StoreFailing")
+        assert view.message == "timed out after 30 s"
 
     @pytest.mark.parametrize("before", [make_pod(networks=","), msgspec.structs.replace(make_pod(), excluded=True)])
     async def test_a_corrected_pod_names_the_failure_and_no_former_outcome(
