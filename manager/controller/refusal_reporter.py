@@ -3,15 +3,20 @@
 Nodes report states, again and again. A refusal gets one event when it appears, on the object that defines its network,
 and another one if it disappears and appears again, but none if only its message changes. Of a refusal on many nodes
 only the first few get an event, since each names its node. What cannot be reported, since the network or its NAD is
-not known yet, is retried with the node's next report.
+not known yet, or since the node has had too many events, is retried with the node's next report.
+
+A node may report any network. Its agent may be compromised, and events on the objects of a tenant use up the limit of
+that tenant's namespace, so each node has a limit of its own, far below it.
 """
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from contrail_config.kube.work_queue import WorkQueue
 from contrail_config.objects import EventType, FqName, Refusal, VirtualNetwork
+from contrail_service.token_bucket import TokenBucket
 from manager.controller.nad_record import NadRecord
 from manager.events import EventRecorder, Subject, about_nad
 from manager.mapping.catalogue import Catalogue
@@ -22,6 +27,9 @@ log = logging.getLogger(__name__)
 MAX_NODES = 8
 """Nodes with an event for one refusal."""
 
+RATE, BURST = 1.0, 32.0
+"""Events per second, and at once, about the refusals of one node."""
+
 _Kind = tuple[FqName, str | None, str]
 """What a refusal is about, whatever its node: network, subnet, reason."""
 
@@ -30,12 +38,21 @@ FindNad = Callable[[str], NadRecord | None]
 
 
 class RefusalReporter:
-    """Belongs to one event loop."""
+    """Belongs to one event loop. `clock` returns monotonic seconds."""
 
-    def __init__(self, *, catalogue: Catalogue, find_nad: FindNad, recorder: EventRecorder) -> None:
+    def __init__(
+        self,
+        *,
+        catalogue: Catalogue,
+        find_nad: FindNad,
+        recorder: EventRecorder,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._catalogue = catalogue
         self._find_nad = find_nad
         self._recorder = recorder
+        self._clock = clock
+        self._limits: dict[str, TokenBucket] = {}  # by node
         self._current: dict[str, tuple[Refusal, ...]] = {}  # as last reported, by node
         self._recorded: dict[str, frozenset[_Kind]] = {}  # by node
         self._nodes: Counter[_Kind] = Counter()
@@ -64,15 +81,16 @@ class RefusalReporter:
             if _kind(refusal) not in recorded and await self._record(node, refusal):
                 recorded |= {_kind(refusal)}
         self._nodes = +self._nodes  # without those that no node has any more
+        self._limits = {name: limit for name, limit in self._limits.items() if limit.level < BURST}
         if recorded:
             self._recorded[node] = recorded
         else:
             self._recorded.pop(node, None)
 
     async def _record(self, node: str, refusal: Refusal) -> bool:
-        """Records the event of a new refusal; returns False if its object is not known."""
+        """Records the event of a new refusal; returns False if it has to wait: see the module."""
         subject = self._subject(self._catalogue.networks.get(refusal.network))
-        if subject is None:
+        if subject is None or not self._limit(node).take():
             return False
         self._nodes[_kind(refusal)] += 1
         message = f"node {node}: {refusal.message}"
@@ -81,6 +99,11 @@ class RefusalReporter:
             reason = Reason.SUBNET_REFUSED if refusal.connected else Reason.NETWORK_NOT_CONNECTED
             await self._recorder.record(subject, EventType.WARNING, reason, message)
         return True
+
+    def _limit(self, node: str) -> TokenBucket:
+        if node not in self._limits:
+            self._limits[node] = TokenBucket(rate=RATE, burst=BURST, clock=self._clock)
+        return self._limits[node]
 
     def _subject(self, network: VirtualNetwork | None) -> Subject | None:
         """Returns the object that defines a network: its NAD, its isolated namespace, or the network itself."""

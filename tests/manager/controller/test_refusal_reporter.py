@@ -2,6 +2,8 @@
 
 from contrail_config.objects import FqName, Refusal, Subnet, VirtualNetwork, network_uuid
 from manager.controller.refusal_reporter import MAX_NODES
+from tests.manager.conftest import Start
+from tests.support.fake_clock import FakeClock
 from tests.support.pods import make_nad, make_namespace
 from tests.support.running_manager import RunningManager
 
@@ -19,6 +21,12 @@ def refused(
 async def report(running: RunningManager, node: str, *refusals: Refusal) -> None:
     running.manager.refused(node, refusals)
     await running.idle()
+
+
+async def events(running: RunningManager) -> int:
+    """Returns the number of events about refusals on the NAD, repeated ones included."""
+    await running.manager.recorder.flush()
+    return sum(one.count for one in await running.store.events() if one.reason == "SubnetRefused")
 
 
 async def test_the_nad_gets_an_event_that_names_node_network_subnet_and_route(running: RunningManager) -> None:
@@ -57,6 +65,41 @@ async def test_of_many_nodes_only_the_first_ones_are_named(running: RunningManag
     for number in range(MAX_NODES + 3):
         await report(running, f"worker-{number}", refused())
     assert len(await running.reasons(NAD)) == 1 + MAX_NODES
+
+
+async def test_a_node_whose_refusals_come_and_go_gets_events_at_a_limited_rate(start: Start) -> None:
+    clock = FakeClock()
+    running = await start(clock=clock)
+    await running.send_list(NAD)
+    refusals = [refused(reason=f"reason-{number}") for number in range(32)]
+    for _ in range(4):
+        await report(running, "worker-1", *refusals)
+        await report(running, "worker-1")
+    assert await events(running) == 32
+    clock.advance(3)
+    await report(running, "worker-1", *refusals)
+    assert await events(running) == 35
+
+
+async def test_a_refusal_beyond_the_limit_is_reported_later(start: Start) -> None:
+    clock = FakeClock()
+    running = await start(clock=clock)
+    await running.send_list(NAD)
+    refusals = [refused(reason=f"reason-{number}") for number in range(40)]
+    await report(running, "worker-1", *refusals)
+    assert await events(running) == 32
+    clock.advance(10)
+    for _ in range(2):
+        await report(running, "worker-1", *refusals)
+        assert await events(running) == 40
+
+
+async def test_the_limit_is_that_of_each_node(start: Start) -> None:
+    running = await start(clock=FakeClock())
+    await running.send_list(NAD)
+    for node in ("worker-1", "worker-2"):
+        await report(running, node, *[refused(reason=f"reason-{number}") for number in range(40)])
+    assert await events(running) == 64
 
 
 async def test_a_refusal_of_a_network_that_is_not_known_yet_is_reported_later(running: RunningManager) -> None:
