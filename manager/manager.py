@@ -171,6 +171,7 @@ class Manager:
         )
         metrics.watch_networks(self.catalogue.networks, addresses)
         metrics.watch_watches(self.change_log)
+        metrics.watch_node_conflicts(self.node_conflicts)
 
     async def run(self) -> None:
         """Runs until it is cancelled or the source ends, and finishes the work in progress.

@@ -50,6 +50,9 @@ class ManagerMetrics:
             "MTU of new pods in networks for which none is configured",
             registry=registry,
         )
+        self._node_conflicts = Gauge(
+            "contrail_manager_node_conflicts", "Nodes on which something takes the plugin's place", registry=registry
+        )
         self._watches = Gauge("contrail_manager_watches", "Clients that watch the API", registry=registry)
         self.events = Counter("contrail_manager_events", "Events recorded", ["reason"], registry=registry)
         self._depth = Gauge("contrail_manager_queue_depth", "Objects queued or in work", ["queue"], registry=registry)
@@ -60,6 +63,10 @@ class ManagerMetrics:
     def watch_watches(self, watches: Sized) -> None:
         """Counts the watches of the API at each scrape."""
         self._watches.set_function(lambda: len(watches))
+
+    def watch_node_conflicts(self, nodes: Sized) -> None:
+        """Counts the nodes with a conflict at each scrape."""
+        self._node_conflicts.set_function(lambda: len(nodes))
 
     def watch_queue(self, name: str, queue: WorkQueue[K]) -> None:
         """Reads the queue's length and failures at each scrape."""

@@ -28,6 +28,10 @@ class NodeProblems:
         self._reported: dict[str, frozenset[str]] = {}  # by node, of those that have any
         self.queue = WorkQueue(self._record, limit=1)
 
+    def __len__(self) -> int:
+        """The number of nodes that have any."""
+        return len(self._reported)
+
     def reported(self, node: str, problems: Sequence[str]) -> None:
         """Takes all that a node reports; the same again costs nothing."""
         if not problems:

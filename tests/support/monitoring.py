@@ -27,7 +27,7 @@ TARGET_LABELS = frozenset({"namespace", "pod", "container", "endpoint", "job", "
 
 _WORDS = frozenset(
     {"absent", "and", "by", "count", "group_left", "histogram_quantile", "increase", "max", "min", "on", "or", "rate"}
-    | {"sum", "topk", "unless", "without", "le"}
+    | {"offset", "sum", "topk", "unless", "without", "le"}
 )
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SELECTOR = re.compile(rf"\b([a-z_][a-z0-9_]*)\s*{{((?:[^{{}}\"]|{_STRING})*)}}")

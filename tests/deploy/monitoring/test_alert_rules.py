@@ -18,7 +18,7 @@ Series = Mapping[str, str]
 class Example(NamedTuple):
     """`fires` are series, by minute, with which the alert has `labels` and `summary` after `minutes`, and not before.
 
-    With each of `quiet` there is no alert at that time.
+    With each of `quiet` there is no alert at that time, with each of `also` the same one.
     """
 
     fires: Series
@@ -26,6 +26,7 @@ class Example(NamedTuple):
     labels: Mapping[str, str]
     summary: str
     quiet: tuple[Series, ...]
+    also: tuple[Series, ...] = ()
 
 
 def agent_gauge(metric: str, labels: str = "") -> str:
@@ -41,6 +42,7 @@ USED, FREE = (f"contrail_manager_network_addresses_{each}" for each in ("used", 
 BLUE, OTHER = (f'network="{name}",family="ipv4"' for name in ("a:b:blue", "other"))
 DROPS = "contrail_agent_datapath_drops_total"
 ERRORS = "contrail_cnid_errors_total"
+UNAVAILABLE = 'kube_daemonset_status_number_unavailable{namespace="contrail",daemonset="contrail-node"}'
 EXAMPLES = {
     "ContrailTargetDown": Example(
         {'up{endpoint="cnid-metrics",container="cnid",node="n1"}': "1 0x6"},
@@ -51,6 +53,20 @@ EXAMPLES = {
             {'up{endpoint="cnid-metrics",container="cnid",node="n1"}': "1 0x3 1x9"},
             {'up{endpoint="metrics",container="other",node="n1"}': "0x9"},
         ),
+    ),
+    "ContrailNodePodsMissing": Example(
+        {UNAVAILABLE: "2x20"},
+        15,
+        {"namespace": "contrail", "daemonset": "contrail-node"},
+        "The pod of contrail-node is not ready on 2 nodes",
+        ({UNAVAILABLE: "2x9 0 2x9"}, {UNAVAILABLE.replace("contrail-node", "other"): "2x20"}),
+    ),
+    "ContrailNodeConflict": Example(
+        {f'contrail_manager_node_conflicts{{pod="{pod}"}}': values for pod, values in (("a", "3x9"), ("b", "0x9"))},
+        5,
+        {},
+        "On 3 nodes pods get the network of another plugin",
+        ({'contrail_manager_node_conflicts{pod="a"}': "0x9"},),
     ),
     "ContrailNoLeader": Example(
         {'contrail_manager_leads{pod="a"}': "1x2 0x9", 'contrail_manager_leads{pod="b"}': "0x12"},
@@ -167,14 +183,15 @@ EXAMPLES = {
         ({agent_gauge("contrail_agent_datapath_repaired_total"): "0x20 20x40"},),
     ),
     "ContrailCniErrors": Example(
-        {f'{ERRORS}{{{CNID},command="ADD",code="104"}}': "0 1 2 3 4 5"},
-        2,
+        {f'{ERRORS}{{{CNID},command="ADD",code="104"}}': "7x16 8 9 10"},
+        18,
         {"node": "n1", "command": "ADD", "code": "104"},
         "ADD fails on node n1 with code 104",
         (
-            {f'{ERRORS}{{{CNID},command="ADD",code="104"}}': "7x9"},
-            {f'{ERRORS}{{{CNID},command="ADD",code="11"}}': "0+1x9"},
+            {f'{ERRORS}{{{CNID},command="ADD",code="104"}}': "7x20"},
+            {f'{ERRORS}{{{CNID},command="ADD",code="11"}}': "0+1x20"},
         ),
+        also=({f'{ERRORS}{{{CNID},command="ADD",code="104"}}': "_x17 1x9"},),
     ),
     "ContrailPendingDeletes": Example(
         {f"contrail_cnid_pending_deletes{{{CNID}}}": "4x20"},
@@ -209,6 +226,7 @@ def test_the_alert_fires_and_is_quiet(alert: str, tmp_path: Path) -> None:
     annotations = {"summary": example.summary, "runbook_url": rule["annotations"]["runbook_url"]}
     expected = [{"exp_labels": {**example.labels, **rule["labels"]}, "exp_annotations": annotations}]
     tests = [evaluation(alert, example.fires, {example.minutes - 1: [], example.minutes: expected})]
+    tests += [evaluation(alert, series, {example.minutes: expected}) for series in example.also]
     tests += [evaluation(alert, series, {example.minutes: []}) for series in example.quiet]
     write_rules(tmp_path / "rules.yaml")
     file = tmp_path / "tests.yaml"

@@ -10,13 +10,18 @@ from tests.support.served_metrics import Metrics, served_metrics
 
 pytestmark = pytest.mark.xdist_group("served metrics")  # the programs are started once
 
+OF_KUBE_STATE_METRICS: Metrics = {
+    "kube_daemonset_status_number_unavailable": {"namespace": {"contrail"}, "daemonset": {"contrail-node"}}
+}
+"""Metrics that a program of the Kubernetes project has of all DaemonSets."""
+
 ENDPOINTS = {endpoint["port"] for monitor in MONITORS for endpoint in endpoints(monitor)}
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Metrics:
     metrics = served_metrics(tmp_path_factory.mktemp("served"))
-    return metrics | {"up": {"endpoint": ENDPOINTS}}
+    return metrics | {"up": {"endpoint": ENDPOINTS}} | OF_KUBE_STATE_METRICS
 
 
 def labels_of(query: Query, served: Metrics) -> set[str]:

@@ -48,3 +48,12 @@ async def test_conflicts_are_in_one_event_with_a_reason_of_their_own(running: Ru
     (module, *_), conflict = [event[1:] for event in await node_events(running)]
     assert module == "KernelModuleMissing"
     assert conflict == ("NodeConflict", 1, "node node-1: a is in the way; b is in the way")
+
+
+async def test_nodes_with_a_conflict_are_counted_until_it_is_solved(running: RunningManager) -> None:
+    await running.send_list()
+    for node in ("node-1", "node-2", "node-3"):
+        running.manager.node_conflicts.reported(node, ["a is in the way"])
+    running.manager.node_conflicts.reported("node-2", [])
+    running.manager.node_conflicts.removed("node-3")
+    assert running.registry.get_sample_value("contrail_manager_node_conflicts") == 1
