@@ -58,6 +58,7 @@ class Installation:
         if not self._put:
             for each in self._all:
                 each.remove_part()  # of a process that was killed
+            self._replaced.keep_first_executable()  # it may be there without its configuration
         self._keep(self._plugin, source.plugin)
         self._keep(self._loopback, source.loopback)
         self._keep(self._settings, source.settings)

@@ -37,6 +37,11 @@ class ReplacedPlugin:
             os.rename(part, file + ASIDE)
             _unlink(part)  # renaming it to another name of the same file did nothing
 
+    def keep_first_executable(self) -> None:
+        """Keeps the executable as `keep_executable` does, unless one is kept already. Raises InstallError."""
+        if not os.path.lexists(self._root + self._path + ASIDE):
+            self.keep_executable()
+
     def set_aside(self, path: str) -> None:
         """Renames a configuration. Raises InstallError."""
         with _explained(f"{path}: cannot be renamed"):

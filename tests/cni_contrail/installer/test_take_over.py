@@ -81,6 +81,29 @@ def test_without_being_told_to_nothing_is_touched(upstream_node: UpstreamNode) -
     assert upstream_node.snapshot() == before
 
 
+def test_an_executable_without_its_configuration_is_kept_too(upstream_node: UpstreamNode) -> None:
+    """As while the node is being set up, or after its configuration was removed by hand."""
+    upstream_node.path(CONF).unlink()
+    before = upstream_node.snapshot()
+    for _ in range(2):  # of which the second finds ours
+        assert upstream_node.look() == DONE
+        assert upstream_node.path(KEPT_PLUGIN).read_bytes() == EXECUTABLE
+    uninstall(upstream_node)
+    assert upstream_node.snapshot() == before
+
+
+def test_what_replaces_our_executable_while_the_installer_runs_is_not_kept(upstream_node: UpstreamNode) -> None:
+    upstream_node.path(CONF).unlink()
+    upstream_node.path(PLUGIN).unlink()
+    keeper = Keeper(upstream_node.paths, upstream_node.log)
+    keeper.look()
+    upstream_node.path(PLUGIN).write_text("damaged")
+    keeper.look()
+    assert not upstream_node.path(KEPT_PLUGIN).exists()
+    uninstall(upstream_node)
+    assert upstream_node.files() == []
+
+
 def test_contrails_plugin_serves_pods_until_the_daemon_is_ready(upstream_node: UpstreamNode, keeper: Keeper) -> None:
     before = upstream_node.snapshot()
     upstream_node.set_ready(is_ready=False)
