@@ -59,6 +59,7 @@ class Installation:
             for each in self._all:
                 each.remove_part()  # of a process that was killed
             self._replaced.keep_first_executable()  # it may be there without its configuration
+            self._conflist.put_back()  # an uninstaller was killed
         self._keep(self._plugin, source.plugin)
         self._keep(self._loopback, source.loopback)
         self._keep(self._settings, source.settings)
@@ -78,6 +79,18 @@ class Installation:
             without = [f"no counterpart: {note}" for note in upstream.notes]
             self._log.info("; ".join([f"took over {upstream.path}", *without]))
         return ""
+
+    def withdraw_list(self) -> bool:
+        """Takes the list away, so that no further pod comes; returns whether it was there. Raises InstallError.
+
+        It stays where a configuration that was replaced is to be put back: pods that come meanwhile are that plugin's.
+        """
+        return not self._replaced.has_configurations and self._conflist.withdraw()
+
+    def put_list_back(self) -> None:
+        """Puts the list back if it was withdrawn. Raises InstallError."""
+        if self._conflist.put_back():
+            self._log.info(f"put {self._conflist.path} back")
 
     def remove(self) -> None:
         """Removes all that is installed, the list first, so that no pod comes without a plugin. Raises InstallError.

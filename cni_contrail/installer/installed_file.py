@@ -6,7 +6,7 @@ import stat
 
 from cni_contrail.installer.errors import DirectoryGoneError, InstallError
 
-_PART = ".part"  # runtimes do not read files with this ending
+_PART, _WITHDRAWN = ".part", ".withdrawn"  # runtimes do not read files with these endings
 
 
 class InstalledFile:
@@ -47,14 +47,32 @@ class InstalledFile:
         except OSError:
             return False
 
+    def withdraw(self) -> bool:
+        """Takes the file away so that it can be put back; returns whether it was there. Raises InstallError."""
+        return self._rename(self._file, self._file + _WITHDRAWN)
+
+    def put_back(self) -> bool:
+        """Puts back the file if it was withdrawn; returns whether it was. Raises InstallError."""
+        return self._rename(self._file + _WITHDRAWN, self._file)
+
     def remove(self) -> bool:
         """Removes the file and what a killed process left of it; returns whether it was there. Raises InstallError."""
         self.remove_part()
-        return self._unlink(self._file)
+        was_there = self._unlink(self._file)
+        return self._unlink(self._file + _WITHDRAWN) or was_there
 
     def remove_part(self) -> None:
         """Removes what a killed process left of the file. Raises InstallError."""
         self._unlink(self._file + _PART)
+
+    def _rename(self, file: str, name: str) -> bool:
+        try:
+            os.rename(file, name)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise InstallError(f"{self.path}: cannot be renamed: {error.strerror}") from error
+        return True
 
     def _unlink(self, file: str) -> bool:
         try:

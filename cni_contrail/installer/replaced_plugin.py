@@ -25,6 +25,11 @@ class ReplacedPlugin:
         self._path = path
         self._directory = directory
 
+    @property
+    def has_configurations(self) -> bool:
+        """Whether configurations were set aside."""
+        return bool(self._configurations(ASIDE))
+
     def keep_executable(self) -> None:
         """Gives the executable a second name, unless it is ours. The newest one counts. Raises InstallError."""
         file = self._root + self._path

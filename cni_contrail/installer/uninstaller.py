@@ -1,7 +1,9 @@
 """Uninstaller: waits until no pod of the node has interfaces, then removes what the installer put there.
 
 A runtime needs plugin and network configuration to stop a pod: containerd stops none without a configuration. The
-daemon must run until then. The lock is held until the end of the process, so that no installer puts anything back.
+daemon must run until then. A pod may start just when the last one is gone: first only the configuration is taken away,
+and comes back if a moment later there is a pod. The lock is held until the end of the process, so that no installer
+puts anything back.
 """
 
 from collections.abc import Callable
@@ -51,9 +53,12 @@ class Uninstaller:
                 return
 
     def _try(self) -> Report:
-        if pods := self._pods():
-            return Report(UNINSTALL, waiting=f"pods with interfaces: {listed(pods)}")
         try:
+            if pods := self._pods():
+                self._installation.put_list_back()
+                return Report(UNINSTALL, waiting=f"pods with interfaces: {listed(pods)}")
+            if self._installation.withdraw_list():
+                return Report(UNINSTALL, waiting="pods that were about to start")
             self._installation.remove()
         except InstallError as error:
             return Report(UNINSTALL, errors=(str(error),))

@@ -89,6 +89,12 @@ def install(node: InstallerNode) -> None:
     assert node.installation().install(source, lambda _: "") == ""
 
 
+def uninstall(node: InstallerNode) -> None:
+    installation = node.installation()
+    installation.withdraw_list()
+    installation.remove()
+
+
 def kills(killer: Killer, work: Callable[[], object]) -> Iterator[int]:
     """Kills the work at each step in turn, until it gets through."""
     number = 1
@@ -128,7 +134,7 @@ def test_an_upgrade(installer_node: InstallerNode, killer: Killer) -> None:
 def test_an_uninstallation(installer_node: InstallerNode, killer: Killer) -> None:
     new = release(installer_node, "new")
     install(installer_node)
-    for _ in kills(killer, lambda: installer_node.installation().remove()):
+    for _ in kills(killer, lambda: uninstall(installer_node)):
         found = {name: whole(installer_node.path(name)) for name in ALL}
         assert found[CONFLIST] is None or found == new
         installer_node.installation().remove()  # the next process goes on

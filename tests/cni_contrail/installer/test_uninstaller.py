@@ -25,8 +25,8 @@ def attachments(installer_node: InstallerNode) -> Attachments:
 
 
 def stops_after(*steps: Callable[[], object]) -> Callable[[float], bool]:
-    """Waits by taking the next step each time, and stops after the last one."""
-    left = list(steps)
+    """Waits by taking the next step each time, and stops a look after the last one: the last but one takes the list."""
+    left: list[Callable[[], object]] = [*steps, lambda: None]
 
     def is_stopped_within(_seconds: float) -> bool:
         if not left:
@@ -74,6 +74,50 @@ def test_all_stays_until_the_last_pod_is_gone(installer_node: InstallerNode, att
     assert installer_node.files() == []
 
 
+def test_a_pod_that_starts_just_then_keeps_all_in_place(
+    installer_node: InstallerNode, attachments: Attachments
+) -> None:
+    installer_node.look()
+    seen: list[tuple[str, list[str]]] = []
+
+    def look() -> None:
+        seen.append((installer_node.reported().waiting, installer_node.files()))
+
+    def start() -> None:
+        look()
+        attachments.write(RECORD)
+
+    def end() -> None:
+        look()
+        attachments.remove(RECORD)
+
+    installer_node.uninstaller().run(stops_after(start, end, look))
+    withdrawn = sorted([*(name for name in ALL if name != CONFLIST), f"{CONFLIST}.withdrawn"])
+    about_to_start = ("pods that were about to start", withdrawn)
+    assert seen == [about_to_start, ("pods with interfaces: k8s__demo__web-0", ALL), about_to_start]
+    assert installer_node.files() == []
+
+
+def test_an_installer_puts_back_what_a_killed_uninstaller_withdrew(installer_node: InstallerNode) -> None:
+    installer_node.look()
+    assert installer_node.installation().withdraw_list()
+    installer_node.set_ready(is_ready=False)
+    installer_node.look()
+    assert installer_node.files() == ALL
+
+
+def test_an_uninstaller_goes_on_after_a_killed_one(installer_node: InstallerNode, attachments: Attachments) -> None:
+    installer_node.look()
+    assert installer_node.installation().withdraw_list()
+    attachments.write(RECORD)
+    installer_node.uninstaller().run(lambda _seconds: True)
+    assert installer_node.files() == ALL
+    assert installer_node.installation().withdraw_list()
+    attachments.remove(RECORD)
+    installer_node.uninstaller().run(lambda _seconds: True)
+    assert installer_node.files() == []
+
+
 def test_a_pod_whose_record_is_damaged_counts(installer_node: InstallerNode, attachments: Attachments) -> None:
     installer_node.look()
     attachments.write(RECORD)
@@ -112,7 +156,7 @@ def test_a_file_that_cannot_be_removed_is_tried_again(installer_node: InstallerN
         errors.extend(installer_node.reported().errors)
         plugin.rmdir()
 
-    installer_node.uninstaller().run(stops_after(repair, lambda: None))
+    installer_node.uninstaller().run(stops_after(lambda: None, repair))
     assert errors == [f"/{PLUGIN}: cannot remove: Is a directory"]
     assert installer_node.reported().done
     assert not installer_node.path(CONFLIST).exists()
