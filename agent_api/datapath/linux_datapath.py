@@ -133,7 +133,11 @@ class LinuxDatapath:
             callback(self.refusals())
 
     def incomplete_reason(self, virtual_machine: VirtualMachine) -> str | None:
-        """Returns why a pod must wait for its networks, so that it reaches other nodes from its first packet on."""
+        """Returns why a pod must wait for its networks, so that it reaches other nodes from its first packet on.
+
+        There is no exception while nothing programs the kernel: ADD ends with this reason after the plugin's own time.
+        Where something else connects pods, the datapath is `none`, and nothing waits.
+        """
         if self._fabric is None or self._ports.by_virtual_machine(virtual_machine.uuid):
             return None  # one that is plugged has waited already
         refused = self.refused_interfaces(virtual_machine)  # for these there is nothing to wait for: ADD fails
@@ -234,9 +238,9 @@ class LinuxDatapath:
             return False
         if self._lacks_own_slice(interface):
             return False  # nothing leaves this node yet: the manager writes its slice after the virtual machine
-        if self._fabric.tunnel is None or self.reports.age > MAX_AGE:
-            return True  # nothing leaves this node, or nobody has said for long what is programmed
-        return _number(interface, index) in self._programmed
+        if self._fabric.tunnel is None:
+            return True  # nothing leaves this node
+        return self.reports.age <= MAX_AGE and _number(interface, index) in self._programmed
 
     def _lacks_own_slice(self, interface: VirtualMachineInterface) -> bool:
         fabric = self._fabric
@@ -251,6 +255,8 @@ class LinuxDatapath:
             problems.append("no slice of this node yet")
         if report is None:
             problems.append("contrail-cnid has not reported yet")
+        elif self.reports.age > MAX_AGE:
+            problems.append(f"contrail-cnid has not reported for {MAX_AGE:g} s")
         return f": {problems[0]}" if problems else ""
 
     def _spanning_networks(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent_api.datapath import linux_datapath
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.linux_datapath import Spanning
 from contrail_config.embedded.store import SqliteStore
@@ -222,13 +223,19 @@ async def test_a_pod_waits_for_the_first_report(store: SqliteStore, linux: Serve
     assert answer["message"].endswith("contrail-cnid has not reported yet")
 
 
-async def test_a_pod_does_not_wait_for_ever_where_nothing_is_reported(
+async def test_a_pod_is_not_answered_while_nothing_is_reported(
     store: SqliteStore, linux: ServedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.put_virtual_machine(POD)
-    await complete(linux)
-    monkeypatch.setattr("agent_api.datapath.linux_datapath.MAX_AGE", 0.0)
-    assert (await vm_cfg(linux, wait="0"))[0] == 200
+    version = (await complete(linux))["version"]
+    monkeypatch.setattr(linux_datapath, "MAX_AGE", 0.0)
+    status, answer = await vm_cfg(linux, wait="0.05")
+    assert (status, answer["reason"]) == (404, "NetworkIncomplete")
+    assert answer["message"].endswith("contrail-cnid has not reported yet")
+    await report(linux, version)
+    status, answer = await vm_cfg(linux, wait="0.05")
+    assert (status, answer["reason"]) == (404, "NetworkIncomplete"), "what it once programmed is not kept up to date"
+    assert answer["message"].endswith("contrail-cnid has not reported for 0 s")
 
 
 async def test_a_pod_waits_until_its_node_has_a_slice_if_other_nodes_have_one(
