@@ -9,11 +9,12 @@ index 0 those networks are left out that `index_0` refuses.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
-from agent_api.datapath.fabric import Fabric, RemoteAddress, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
+from agent_api.datapath.fabric import Fabric, PodNetwork, RemoteAddress, RemoteBlock, RemoteEndpoint, RemoteNode, Tunnel
 from agent_api.datapath.index_0 import interface_problem, isolated_network, refused_index_0, subnets_of
 from agent_api.datapath.number_refusals import node_refusals, number_refusal
 from agent_api.datapath.refusals import (
@@ -33,6 +34,9 @@ from contrail_config.objects import (
     VirtualMachineInterface,
     pod_network_name,
 )
+
+INDEX_0 = 0
+"""Number of index 0 where other networks have their VNI."""
 
 LinkOf = Callable[[VirtualMachine, VirtualMachineInterface], str | None]
 """Returns the host end of an interface, None if it is not plugged."""
@@ -161,11 +165,15 @@ DEFAULT_OPTIONS = DatapathOptions()
 
 
 class Computation(NamedTuple):
-    """The desired state, its networks' names by VNI, and the networks left out of it."""
+    """The desired state, its networks' names by VNI, and the networks left out of it.
+
+    `uuids` are of the networks whose slices it has, by VNI, 0 for the pod network.
+    """
 
     state: DesiredState
     names: dict[int, FqName]
     refused: tuple[Refusal, ...]
+    uuids: Mapping[int, str] = MappingProxyType({})
 
 
 class _Attached(NamedTuple):
@@ -211,13 +219,16 @@ def desired_state(
         masquerade=_excluding(options.masquerade, {subnet for each in index_0 for subnet in _subnets(each.interface)}),
         fabric_subnets=options.fabric_subnets,
     )
+    uuids: dict[int, str] = {}
     if fabric is not None:
         uuids = {vni: attached[0].interface.network_uuid for vni, attached in networks.items()}
-        state = _across_nodes(state, uuids, spanning, fabric)
+        pod_network = _pod_network(spanning, fabric)
+        state = _across_nodes(state, uuids, spanning, pod_network, fabric)
+        uuids |= {} if pod_network is None else {INDEX_0: pod_network.uuid}
     only = {vni: next(iter(found.values())) for vni, found in names.items() if len(found) == 1}
     others = node_refusals((attached[0].interface for attached in networks.values()), fabric)
     of_networks = {**with_reserved_macs(virtual_machines), **problems, **refused}
-    return Computation(state, only, (*of_networks.values(), *disagreeing.values(), *others))
+    return Computation(state, only, (*of_networks.values(), *disagreeing.values(), *others), uuids)
 
 
 def _sharing(vni: int, networks: Mapping[str, FqName]) -> dict[str, Refusal]:
@@ -257,7 +268,11 @@ def spans_nodes(virtual_machine: VirtualMachine, index: int) -> bool:
 
 
 def _across_nodes(
-    state: DesiredState, uuids: Mapping[int, str], spanning: Iterable[VirtualMachineInterface], fabric: Fabric
+    state: DesiredState,
+    uuids: Mapping[int, str],
+    spanning: Sequence[VirtualMachineInterface],
+    pod_network: PodNetwork | None,
+    fabric: Fabric,
 ) -> DesiredState:
     tunnel = fabric.tunnel
     return msgspec.structs.replace(
@@ -265,7 +280,7 @@ def _across_nodes(
         networks=tuple(_remotes_of(network, uuids[network.vni], tunnel, fabric) for network in state.networks),
         tunnel=tunnel,
         nodes=fabric.nodes,
-        routed_network=_routed_network(list(spanning), tunnel, fabric),
+        routed_network=None if pod_network is None else _routed_network(pod_network, spanning, tunnel, fabric),
     )
 
 
@@ -278,15 +293,16 @@ def _remotes_of(network: DesiredNetwork, uuid: str, tunnel: Tunnel | None, fabri
     )
 
 
-def _routed_network(
-    interfaces: Sequence[VirtualMachineInterface], tunnel: Tunnel | None, fabric: Fabric
-) -> RoutedNetwork | None:
+def _pod_network(interfaces: Sequence[VirtualMachineInterface], fabric: Fabric) -> PodNetwork | None:
     if interfaces:
-        uuid, vni = interfaces[0].network_uuid, interfaces[0].vni
-    elif fabric.pod_network is not None:
-        uuid, vni = fabric.pod_network  # the node itself reaches pods on other nodes
-    else:
-        return None
+        return PodNetwork(interfaces[0].network_uuid, interfaces[0].vni)
+    return fabric.pod_network  # the node itself reaches pods on other nodes
+
+
+def _routed_network(
+    pod_network: PodNetwork, interfaces: Sequence[VirtualMachineInterface], tunnel: Tunnel | None, fabric: Fabric
+) -> RoutedNetwork | None:
+    uuid, vni = pod_network
     if tunnel is None and fabric.is_complete(uuid):
         return None  # else it may be known in a moment, and nothing is to be removed until then
     number = fabric.number(uuid)  # nodes route index 0 by address, so a pod of an older number is no exception

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent_api.datapath.desired_state import (
+    INDEX_0,
     Computation,
     DesiredNetwork,
     DesiredState,
@@ -28,9 +29,6 @@ from agent_api.datapath.fabric import RemoteNode, Tunnel
 from agent_api.errors import NotReadyError
 from agent_api.waiters import Waiters
 from contrail_config.objects import FqName, Refusal
-
-INDEX_0 = 0
-"""Number of index 0 where other networks have their VNI."""
 
 PAUSE = 0.05
 """Seconds from the end of a computation to the next one, at least."""
@@ -81,7 +79,7 @@ class DesiredStateFeed:
         self._is_outdated = True
         self._next_computation = 0.0  # of the monotonic clock
         self._served: _Served | None = None
-        self._complete: dict[str, frozenset[int]] = {}
+        self._complete: dict[str, dict[int, str]] = {}  # uuids by number, by version
 
     def changed(self) -> None:
         """Notes that the state may have changed."""
@@ -126,7 +124,22 @@ class DesiredStateFeed:
 
     def complete_in(self, version: str) -> frozenset[int] | None:
         """Returns the networks that were complete in a version, by VNI, 0 for index 0; None if that is not known."""
-        return self._complete.get(version)
+        complete = self._complete.get(version)
+        return None if complete is None else frozenset(complete)
+
+    def forget(self, network_uuid: str) -> frozenset[int]:
+        """Notes that the slices of a network are not known any more; returns its numbers in the versions until now.
+
+        When its slices are listed again they may have changed: what a version had of them says nothing of the new ones
+        until the state is computed again.
+        """
+        found = set[int]()
+        for version, complete in self._complete.items():
+            numbers = {number for number, uuid in complete.items() if uuid == network_uuid}
+            self._complete[version] = {number: uuid for number, uuid in complete.items() if number not in numbers}
+            found |= numbers
+        self.changed()
+        return frozenset(found)
 
     async def _current(self) -> _Served | None:
         if self._not_ready_reason() is not None:
@@ -147,15 +160,19 @@ class DesiredStateFeed:
         if self._served is None or self._served.computation != computation:
             body = msgspec.json.encode(VersionedState(version, *msgspec.structs.astuple(state)))
             self._served = _Served(version, body, computation)
-            self._complete.pop(version, None)
-            self._complete[version] = _complete_networks(state)
-            if len(self._complete) > _MAX_VERSIONS:
-                del self._complete[next(iter(self._complete))]
+        # Also of the version that was served: a network of it that was forgotten may be complete again, as it was.
+        self._complete.pop(version, None)
+        self._complete[version] = _complete_networks(computation)
+        if len(self._complete) > _MAX_VERSIONS:
+            del self._complete[next(iter(self._complete))]
         ended = time.monotonic()
         self._next_computation = ended + max(self._pause, _PAUSES * (ended - started))
 
 
-def _complete_networks(state: DesiredState) -> frozenset[int]:
-    complete = {network.vni for network in state.networks if network.complete}
-    is_routed = state.routed_network is not None and state.routed_network.complete
-    return frozenset(complete | ({INDEX_0} if is_routed else set()))
+def _complete_networks(computation: Computation) -> dict[int, str]:
+    """Returns the uuids of the complete networks by number; empty ones of those that have no slices."""
+    state, uuids = computation.state, computation.uuids
+    complete = [network.vni for network in state.networks if network.complete]
+    if state.routed_network is not None and state.routed_network.complete:
+        complete.append(INDEX_0)
+    return {number: uuids.get(number, "") for number in complete}

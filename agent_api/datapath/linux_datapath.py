@@ -9,13 +9,14 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from agent_api.datapath.desired_state import (
+    INDEX_0,
     Computation,
     DatapathOptions,
     desired_state,
     spans_nodes,
 )
 from agent_api.datapath.fabric import Fabric
-from agent_api.datapath.feed import INDEX_0, DesiredStateFeed
+from agent_api.datapath.feed import DesiredStateFeed
 from agent_api.datapath.follower_lease import FollowerLease
 from agent_api.datapath.kind import Datapath
 from agent_api.datapath.known_virtual_machines import KnownVirtualMachines
@@ -98,7 +99,11 @@ class LinuxDatapath:
                 self._slices, node=spanning.node, port=spanning.port, pod_network=spanning.pod_network
             )
             self._watches = SliceWatches(
-                spanning.store, self._slices, networks=self._spanning_networks, on_change=self._slices_changed
+                spanning.store,
+                self._slices,
+                networks=self._spanning_networks,
+                on_change=self._slices_changed,
+                on_forget=self._slices_forgotten,
             )
         self._programmed: frozenset[int] = frozenset()
         self._refused_interfaces = RefusedInterfaces(
@@ -240,7 +245,14 @@ class LinuxDatapath:
             return False  # nothing leaves this node yet: the manager writes its slice after the virtual machine
         if self._fabric.tunnel is None:
             return True  # nothing leaves this node
-        return self.reports.age <= MAX_AGE and _number(interface, index) in self._programmed
+        return self.reports.age <= MAX_AGE and self._is_programmed(_number(interface, index))
+
+    def _is_programmed(self, number: int) -> bool:
+        report = self.reports.latest
+        if report is None or number in report.unconnected:
+            return False
+        # If a network comes back as it was, its version is that of the report, and it is complete there again.
+        return number in self._programmed or number in (self.feed.complete_in(report.version) or ())
 
     def _lacks_own_slice(self, interface: VirtualMachineInterface) -> bool:
         fabric = self._fabric
@@ -276,6 +288,10 @@ class LinuxDatapath:
     def _slices_changed(self) -> None:
         self.feed.changed()
         self._virtual_machines.recheck()
+
+    def _slices_forgotten(self, network_uuid: str) -> None:
+        # A report may be on its way whose version still has the network, with slices that have changed since.
+        self._programmed = self._programmed.difference(self.feed.forget(network_uuid))
 
     def _not_ready_reason(self) -> str | None:
         # On half a list the reader would remove what is in use.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent_api.datapath.feed import INDEX_0
+from agent_api.datapath.desired_state import INDEX_0
 from agent_api.datapath.linux_datapath import LinuxDatapath
 from agent_api.datapath.report import Counters, Drops
 from agent_api.datapath.reports import MAX_AGE

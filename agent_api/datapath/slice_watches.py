@@ -23,7 +23,10 @@ LONGEST_PAUSE = 10.0
 
 
 class SliceWatches:
-    """`networks` returns the uuids of the networks on this node; `on_change` is called after each change."""
+    """`networks` returns the uuids of the networks on this node; `on_change` is called after each change.
+
+    `on_forget` is called with the uuid of each network whose slices are not known any more.
+    """
 
     def __init__(
         self,
@@ -32,11 +35,13 @@ class SliceWatches:
         *,
         networks: Callable[[], AbstractSet[str]],
         on_change: Callable[[], None],
+        on_forget: Callable[[str], None],
     ) -> None:
         self._store = store
         self._index = index
         self._networks = networks
         self._on_change = on_change
+        self._on_forget = on_forget
         self._changed = asyncio.Event()
         self._followed: dict[str, frozenset[str]] = {}  # by group
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -75,6 +80,7 @@ class SliceWatches:
         await self._stop(group)
         for uuid in before - wanted:
             self._index.forget(uuid)
+            self._on_forget(uuid)
         if wanted:
             self._followed[group] = wanted
             self._tasks[group] = asyncio.create_task(self._watch(group, wanted))

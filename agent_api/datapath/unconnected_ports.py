@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent_api.datapath.feed import INDEX_0, DesiredStateFeed
+from agent_api.datapath.desired_state import INDEX_0
+from agent_api.datapath.feed import DesiredStateFeed
 from agent_api.datapath.known_virtual_machines import KnownVirtualMachines
 from agent_api.datapath.refusals import RefusalReason, with_reserved_mac
 from agent_api.datapath.reports import DatapathReports

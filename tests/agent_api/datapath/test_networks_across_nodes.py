@@ -238,6 +238,53 @@ async def test_a_pod_is_not_answered_while_nothing_is_reported(
     assert answer["message"].endswith("contrail-cnid has not reported for 0 s")
 
 
+async def test_a_report_on_an_older_version_says_nothing_of_a_network_that_was_forgotten_since(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    await store.put_virtual_machine(POD)
+    older = (await complete(linux))["version"]
+    await store.delete_virtual_machine(POD.uuid)
+    await until(lambda: slices.watched == [])
+    slices.put(make_slice(BLUE, "other", "192.0.2.9"))
+    await store.put_virtual_machine(POD)
+    await until(lambda: len(slices.watched) == 2)
+    await report(linux, older)
+    status, answer = await vm_cfg(linux, wait="0.05")
+    assert (status, answer["reason"]) == (404, "NetworkIncomplete")
+    state = await complete(linux)
+    assert state["version"] != older
+    await report(linux, state["version"])
+    assert (await vm_cfg(linux, wait="5"))[0] == 200
+
+
+async def test_what_was_programmed_of_a_network_that_was_forgotten_does_not_count_for_its_next_pod(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    await store.put_virtual_machine(POD)
+    await report(linux, (await complete(linux))["version"])
+    assert (await vm_cfg(linux, wait="0"))[0] == 200
+    await store.delete_virtual_machine(POD.uuid)
+    await until(lambda: slices.watched == [])
+    slices.put(make_slice(BLUE, "other", "192.0.2.9"))
+    await store.put_virtual_machine(POD)
+    await until(lambda: len(slices.watched) == 2)
+    status, answer = await vm_cfg(linux, wait="0.05")
+    assert (status, answer["reason"]) == (404, "NetworkIncomplete")
+
+
+async def test_a_network_that_comes_back_as_it_was_is_programmed_already(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    await store.put_virtual_machine(POD)
+    version = (await complete(linux))["version"]
+    await store.delete_virtual_machine(POD.uuid)
+    await until(lambda: slices.watched == [])
+    await store.put_virtual_machine(POD)
+    await report(linux, version)
+    assert (await complete(linux))["version"] == version
+    assert (await vm_cfg(linux, wait="0"))[0] == 200
+
+
 async def test_a_pod_waits_until_its_node_has_a_slice_if_other_nodes_have_one(
     store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
 ) -> None:

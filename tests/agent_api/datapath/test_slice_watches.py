@@ -27,7 +27,14 @@ class Node:
         self.networks: set[str] = set()
         self.changes = 0
         self.index = SliceIndex()
-        self.watches = SliceWatches(store, self.index, networks=lambda: self.networks, on_change=self._changed)
+        self.forgotten: list[str] = []
+        self.watches = SliceWatches(
+            store,
+            self.index,
+            networks=lambda: self.networks,
+            on_change=self._changed,
+            on_forget=self.forgotten.append,
+        )
 
     def follow(self, *networks: str) -> None:
         self.networks = set(networks)
@@ -80,6 +87,7 @@ async def test_networks_are_watched_only_while_they_are_on_the_node(node: Node, 
     await until(lambda: node.known() == {(GREEN, "a")})
     assert store.watched == [frozenset({GREEN})]
     assert not node.index.is_complete(BLUE)
+    assert node.forgotten == [BLUE]
 
 
 async def test_networks_of_one_group_share_a_watch_and_stay_known_when_it_is_restarted(
@@ -93,6 +101,7 @@ async def test_networks_of_one_group_share_a_watch_and_stay_known_when_it_is_res
     assert node.index.is_complete(BLUE)
     assert (BLUE, "a") in node.known()
     assert not node.index.is_complete(RED)
+    assert node.forgotten == []
     store.end_lists()
     await until(lambda: node.index.is_complete(RED))
 
