@@ -21,7 +21,8 @@ from contrailctl.check.live.judgement import judge, unready, why_unmade
 from contrailctl.check.live.manifests import CONTAINER, SERVICES, pod_manifest
 from contrailctl.check.live.options import has_gateway
 from contrailctl.check.live.plan import Attached, LivePod, Planned, plan_probes
-from contrailctl.check.live.run import RUN_LABEL, new_run
+from contrailctl.check.live.removal import BY_HAND, removed_at_end
+from contrailctl.check.live.run import new_run
 from contrailctl.check.live.target import Target
 from contrailctl.check.live.temporary_pods import TemporaryPods, remove_left_behind
 from contrailctl.check.node_agent import INDEX_0_NAME
@@ -33,7 +34,6 @@ _EXEC_SECONDS = 30.0  # for what is not waiting for answers
 _REMOVE_SECONDS = 60.0
 _NOT_RUN = "see whether kubectl exec works by hand in a pod of this node, and whether --image is this release"
 _NO_INTERFACE = "no interface in the store"
-_LEFT = f"kubectl delete pods,namespaces --all-namespaces --selector {RUN_LABEL}"
 
 
 class LivePlan(NamedTuple):
@@ -77,20 +77,18 @@ async def check_live(client: KubeClient, plan: LivePlan, *, limit: float | None)
     ]
     with interrupts_cancel():
         await remove_left_behind(client)
-        try:
+        async with removed_at_end(made, seconds=_REMOVE_SECONDS) as left:
             reasons = await made.create(manifests)
             names = [pod.name for pod in pods if pod.name not in reasons]
             awaited = await made.await_ready(names, seconds=ready_seconds)
             attached = await _attached(client, made.namespace, [pod for pod in pods if pod.name in awaited.ready])
             result = await _probed(client, plan, made.namespace, attached, limit=probe_seconds)
-        finally:
-            left = await made.remove(seconds=_REMOVE_SECONDS)
     known = {each.pod for each in attached}
     reasons = {**reasons, **awaited.reasons}
     result.findings.extend(
         unready(pod, _network_name(pod, plan), reasons.get(pod.name, _NO_INTERFACE)) for pod in pods if pod not in known
     )
-    result.findings.extend(Finding("", "", Fault.STALE, each, advice=_LEFT) for each in left)
+    result.findings.extend(Finding("", "", Fault.STALE, each, advice=BY_HAND) for each in left)
     return result
 
 

@@ -25,6 +25,7 @@ from contrailctl.check.live.run import RUN_LABEL, Run, is_left_behind
 
 _CONCURRENT = 16
 _POLL = 1.0  # seconds between lists of the pods
+_NAMESPACE_SECONDS = 10.0  # to delete the namespace where pods are left
 _MAX_QUOTED = 300  # characters of a reason
 _NOT_OF_ONE_POD = (KubeUnavailableError, KubeUnauthorizedError)
 
@@ -47,6 +48,7 @@ class TemporaryPods:
         self._run = run
         self._is_own = not namespace
         self._creations: set[asyncio.Task[Any]] = set()
+        self._left: int | None = None  # pods that were there when they were listed last for their removal
         self._selector = Selector(namespace=self.namespace, labels=f"{RUN_LABEL}={run.identifier}")
 
     async def create(self, manifests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -85,17 +87,28 @@ class TemporaryPods:
         return Awaited(frozenset(ready), dict(await _each(reason, sorted(wanted - ready))))
 
     async def remove(self, *, seconds: float) -> list[str]:
-        """Deletes everything and waits until pods are gone; returns what is left after `seconds`, and why."""
+        """Deletes everything and waits until pods are gone; returns what is left after `seconds`, and why.
+
+        The pods of a dead kubelet stay until their node returns. A namespace of their own is deleted nevertheless, and
+        then goes with the last of them: nobody else would delete it.
+        """
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*self._creations, return_exceptions=True)
                 await self._remove_pods()
-                if self._is_own:
-                    await _delete(self._client, NAMESPACES, self._run.name)
         except (KubeError, TimeoutError) as error:
-            why = str(error) or f"not gone within {seconds:g} s"
-            return [f"pods with the label {RUN_LABEL}={self._run.identifier}: {_quoted(why)}"]
-        return []
+            left = self.left(str(error) or f"not gone within {seconds:g} s")
+            why = await self._delete_namespace()
+            if why or not self._is_own:
+                return [left, *([why] if why else [])]
+            return [f"{left}; namespace {self._run.name}: it goes with its last pod"]
+        why = await self._delete_namespace()
+        return [why] if why else []
+
+    def left(self, why: str) -> str:
+        """Returns what is left of the pods, as far as it is known."""
+        number = {None: "pods", 1: "1 pod"}.get(self._left, f"{self._left} pods")
+        return f"{number} with the label {RUN_LABEL}={self._run.identifier}: {_quoted(why)}"
 
     async def _create(self, resource: Resource[Any], manifest: Mapping[str, Any], *, namespace: str = "") -> None:
         """Creates an object. Cancelled, it leaves the request to `remove`: the server may carry it out yet."""
@@ -104,8 +117,21 @@ class TemporaryPods:
         creation.add_done_callback(self._creations.discard)
         await asyncio.shield(creation)
 
+    async def _delete_namespace(self) -> str:
+        """Deletes the namespace if it is of this run; returns what is left, and why."""
+        if not self._is_own:
+            return ""
+        try:
+            async with asyncio.timeout(_NAMESPACE_SECONDS):
+                await _delete(self._client, NAMESPACES, self._run.name)
+        except (KubeError, TimeoutError) as error:
+            why = str(error) or f"not deleted within {_NAMESPACE_SECONDS:g} s"
+            return f"namespace {self._run.name}: {_quoted(why)}"
+        return ""
+
     async def _remove_pods(self) -> None:
         while pods := await self._client.list_all(PODS, self._selector):
+            self._left = len(pods)
             await _delete_pods(self._client, pods)
             await asyncio.sleep(_POLL / 2)
 
