@@ -21,6 +21,7 @@ from contrailctl.check.live.options import LiveOptions, live_options, places_of,
 from contrailctl.check.node_agent import INDEX_0_NAME
 from contrailctl.check.node_commands import CNID_CONTAINER, check_nodes, command_of, kubectl_command
 from contrailctl.check.store import store_findings
+from contrailctl.check.tunnel_damage import stops_packets
 from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.kubeconfig import connected, kubectl_options
 from contrailctl.output import Output
@@ -30,7 +31,6 @@ NODE_TIMEOUT = 60.0
 """Seconds for one node: three looks at its kernel, and probes of the way to others."""
 
 _SECOND_READING = 3.0  # seconds after the first one
-_OF_THE_KERNEL = (Fault.MISSING, Fault.STALE, Fault.WRONG)
 _NO_POD = "see why the DaemonSet has no pod there, or name its --namespace or a --node-command"
 _NODE_PODS = "app.kubernetes.io/name=contrail-node"
 
@@ -132,8 +132,13 @@ def _live_plan(
 def without_consequences(findings: set[Finding], tunnels: Mapping[str, Sequence[str]]) -> set[Finding]:
     """Leaves out tunnels that answer nothing since the kernel of the node at their other end is damaged."""
     node_of = {address: node for node, addresses in tunnels.items() for address in addresses}
-    damaged = {each.node for each in findings if each.network == INDEX_0_NAME and each.fault in _OF_THE_KERNEL}
-    return {each for each in findings if each.fault is not Fault.BLOCKED or node_of.get(each.peer) not in damaged}
+
+    def is_consequence(blocked: Finding) -> bool:
+        peer, own = node_of.get(blocked.peer), tunnels.get(blocked.node, ())
+        of_peer = (each for each in findings if each.node == peer and each.network == INDEX_0_NAME)
+        return any(stops_packets(each.fault, each.what, own) for each in of_peer)
+
+    return {each for each in findings if each.fault is not Fault.BLOCKED or not is_consequence(each)}
 
 
 async def _check_store(client: KubeClient) -> tuple[StoredObjects, list[Finding]]:

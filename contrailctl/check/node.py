@@ -8,7 +8,7 @@ import argparse
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from cni_contrail.daemon.configuration import load_daemon_configuration
 from cni_contrail.daemon.errors import DaemonConfigurationError
@@ -26,6 +26,7 @@ from cni_contrail.node_file import NODE_FILE, NODE_FILE_VARIABLE
 from cni_contrail.settings import Settings, node_settings
 from contrailctl.check.findings import Checked, Fault, Finding, output_of
 from contrailctl.check.node_agent import INDEX_0_NAME, NodeDatapath, read_datapath
+from contrailctl.check.tunnel_damage import stops_packets
 from contrailctl.errors import NotPermittedError, UsageError
 from contrailctl.output import Output
 
@@ -70,8 +71,7 @@ def check_node(arguments: argparse.Namespace) -> Output:
     findings = [*_reported(node, datapath), *_differences(node, datapath, differences)]
     notes: list[str] = []
     if arguments.probes:
-        has_damage = any(each.vni == INDEX_0 for each in differences)
-        ways = _ways(datapath.desired) + ([] if has_damage else ways_through_tunnels(datapath.desired))
+        ways = _ways(datapath.desired) + ways_through_tunnels(datapath.desired, differences)
         try:
             passages = probe(ways, timeout=_PROBE_SECONDS)
         except ProbesNotPermittedError as error:
@@ -159,8 +159,11 @@ def _ways(desired: DesiredState) -> list[Way]:
     return [Way(local, peer, mtu) for local, peer, mtu in ways if local is not None]
 
 
-def ways_through_tunnels(desired: DesiredState) -> list[Way]:
-    """Returns a way through the tunnel to each node that has an address of its own at index 0, as this one has."""
+def ways_through_tunnels(desired: DesiredState, differences: Collection[Difference] = ()) -> list[Way]:
+    """Returns a way through the tunnel to each node that has an address of its own at index 0, as this one has.
+
+    Those that cannot work, by what was found in this kernel, are left out.
+    """
     routed = desired.underlay.routed
     if routed is None or not routed.is_complete:
         return []
@@ -168,9 +171,13 @@ def ways_through_tunnels(desired: DesiredState) -> list[Way]:
     found: dict[str, Way] = {}
     for address, tunnel in routed.node_addresses:
         local = own.get(":" in address)
-        if local is not None and desired.underlay.local(tunnel) is not None:
+        if local is not None and desired.underlay.local(tunnel) is not None and not _is_damaged(tunnel, differences):
             found.setdefault(tunnel, Way(local, address, routed.mtu, tunnel))
     return list(found.values())
+
+
+def _is_damaged(tunnel: str, differences: Iterable[Difference]) -> bool:
+    return any(each.vni == INDEX_0 and stops_packets(each.fault, each.what, (tunnel,)) for each in differences)
 
 
 def findings_of(node: str, passages: Mapping[Way, Passage]) -> Iterator[Finding]:
