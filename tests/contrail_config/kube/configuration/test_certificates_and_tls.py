@@ -91,6 +91,22 @@ async def test_a_rotated_authority_is_trusted_at_once(write_kubeconfig: WriteKub
             await client.list_all(CONFIG_MAPS)
 
 
+async def test_a_server_whose_certificate_has_expired_is_trusted_again_when_that_is_renewed(
+    write_kubeconfig: WriteKubeconfig, tmp_path: Path
+) -> None:
+    authorities = tmp_path / "ca.pem"
+    authorities.write_text(text("expired-server.pem") + text("authority.pem"))
+    certificate = server_context("expired-server")
+    async with serve_fake_apiserver(tls=certificate) as server:
+        trust = {"server": server.url, "certificate-authority": str(authorities)}
+        file = write_kubeconfig(server.url, cluster=trust)
+        async with connect(await load_client_config(kubeconfig=file)) as client:
+            with pytest.raises(KubeUnavailableError, match="certificate is not trusted: certificate has expired"):
+                await client.list_all(CONFIG_MAPS)
+            certificate.load_cert_chain(path("server.pem"), path("server.key"))
+            await client.list_all(CONFIG_MAPS)
+
+
 async def test_a_context_is_built_once_for_the_same_certificates() -> None:
     tls = RotatingTls(FileValue(path("authority.pem"), "authority"))
     created = await tls.context(None)
