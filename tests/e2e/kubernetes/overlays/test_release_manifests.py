@@ -24,6 +24,15 @@ def test_every_overlay_has_the_image_by_its_digest(tmp_path: Path, overlay: str)
     assert len(pinned) == len(built(OVERLAYS / overlay))
 
 
+def test_the_release_has_what_monitors_it(tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    assert write(IMAGE, folder).returncode == 0
+    (folder / "monitored").mkdir()
+    text = "resources: [../overlays/standalone]\ncomponents: [../monitoring]\n"
+    (folder / "monitored" / "kustomization.yaml").write_text(text)
+    assert "PrometheusRule" in {item["kind"] for item in built(folder / "monitored")}
+
+
 def test_the_uninstallation_has_the_image_by_its_digest(tmp_path: Path) -> None:
     assert write(IMAGE, tmp_path / "release").returncode == 0
     assert images(built(tmp_path / "release" / "uninstall")) == {IMAGE}
