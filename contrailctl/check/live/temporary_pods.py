@@ -54,7 +54,11 @@ class TemporaryPods:
     async def create(self, manifests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         """Creates namespace and pods; returns why pods were rejected, by name. Raises KubeError."""
         if self._is_own:
-            await self._create(NAMESPACES, namespace_manifest(self._run))
+            try:
+                await self._create(NAMESPACES, namespace_manifest(self._run))
+            except KubeForbiddenError:
+                self._is_own = False  # there is none to delete
+                raise
 
         async def create(manifest: Mapping[str, Any]) -> tuple[str, str]:
             name: str = manifest["metadata"]["name"]

@@ -88,7 +88,7 @@ class Node:
         self.runtime.start()
         for archive in images:
             self.import_image(archive)
-        self.kubelet.start()
+        self.kubelet.start(repeatedly=True)  # it ends while containerd still reads what it has stored
         self.proxy.start()
 
     def import_image(self, archive: Path) -> None:
