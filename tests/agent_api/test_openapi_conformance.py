@@ -22,7 +22,7 @@ def test_responses_conform_to_the_document(tmp_path: Path) -> None:
             cwd=tmp_path,  # it writes a cache to the working directory
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=110,
             check=False,
         )
     assert run.returncode == 0, run.stdout + run.stderr

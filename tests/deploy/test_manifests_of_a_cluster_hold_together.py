@@ -27,6 +27,10 @@ NODE = OBJECTS["DaemonSet", "contrail-node"]["spec"]["template"]["spec"]
 CONTAINERS = {
     item["name"]: item for pod in (MANAGER, NODE) for item in pod.get("initContainers", []) + pod["containers"]
 }
+ADDED_CAPABILITIES = {
+    "cnid": ["NET_ADMIN", "NET_BROADCAST", "SYS_ADMIN"],
+    "installer": ["DAC_OVERRIDE"],  # folders of the node may have another owner than root
+}
 NODE_FILES: dict[str, str] = OBJECTS["ConfigMap", "contrail-node"]["data"]
 
 
@@ -106,7 +110,7 @@ def test_no_container_may_more_than_it_needs(name: str) -> None:
     assert not context["allowPrivilegeEscalation"]
     assert context["readOnlyRootFilesystem"]
     assert capabilities["drop"] == ["ALL"]
-    assert capabilities.get("add", []) == (["NET_ADMIN", "NET_BROADCAST", "SYS_ADMIN"] if name == "cnid" else [])
+    assert capabilities.get("add", []) == ADDED_CAPABILITIES.get(name, [])
 
 
 def test_only_the_agent_of_a_node_has_a_token() -> None:

@@ -23,7 +23,7 @@ from tests.support.stores_with_events import StoreWithEvents
 MARK = ("default-domain", "marks", "mark")
 """Name of a network that tests write to the store to see when the manager's watch has delivered it."""
 
-DEADLINE = 30.0
+DEADLINE = 50.0
 """Seconds, for each wait of a test."""
 
 
