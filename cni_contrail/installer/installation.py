@@ -83,7 +83,8 @@ class Installation:
     def withdraw_list(self) -> bool:
         """Takes the list away, so that no further pod comes; returns whether it was there. Raises InstallError.
 
-        It stays where a configuration that was replaced is to be put back: pods that come meanwhile are that plugin's.
+        It stays where a configuration that was replaced is to be put back: that node always has one, and its plugin
+        deletes pods of ours, too.
         """
         return not self._replaced.has_configurations and self._conflist.withdraw()
 
@@ -101,7 +102,8 @@ class Installation:
             self._log.info(f"put back {path}")
         for each in self._all:
             if each is self._plugin and self._replaced.restore_executable():
-                self._log.info(f"{each.path} is that of Contrail's own plugin")
+                each.remove_part()  # of a process that was killed
+                self._log.info(f"left {each.path}: it is that of Contrail's own plugin, or of another one")
             elif each.remove():
                 self._log.info(f"removed {each.path}")
 

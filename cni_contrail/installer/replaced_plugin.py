@@ -6,6 +6,7 @@ a kill leaves them under one of their names. Runtimes and the upstream plugin re
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator
 
 from cni_contrail.installer.errors import InstallError
@@ -28,7 +29,7 @@ class ReplacedPlugin:
     @property
     def has_configurations(self) -> bool:
         """Whether configurations were set aside."""
-        return bool(self._configurations(ASIDE))
+        return bool(self._configurations())
 
     def keep_executable(self) -> None:
         """Gives the executable a second name, unless it is ours. The newest one counts. Raises InstallError."""
@@ -54,7 +55,7 @@ class ReplacedPlugin:
 
     def restore_configurations(self) -> list[str]:
         """Renames the configurations back, unless newer ones are there; returns their paths. Raises InstallError."""
-        paths = [f"{self._directory}/{name.removesuffix(ASIDE)}" for name in self._configurations(ASIDE)]
+        paths = [f"{self._directory}/{name.removesuffix(ASIDE)}" for name in self._configurations()]
         for path in paths:
             self._restore(path, has_newer=os.path.lexists(self._root + path))
         return paths
@@ -62,22 +63,20 @@ class ReplacedPlugin:
     def restore_executable(self) -> bool:
         """Renames the executable back, unless a newer one is there. Raises InstallError.
 
-        Returns whether the executable is that of the upstream plugin now: it was kept, or never replaced.
+        Returns whether the executable is not ours now: it was kept, or never replaced, or put back by a process before.
         """
         file = self._root + self._path
-        is_kept = os.path.lexists(file + ASIDE)
-        if not is_kept and not self._configurations():
-            return False
         with _explained(f"{self._path}: cannot be restored"):
             _unlink(file + ASIDE + _PART)
             is_there = os.path.lexists(file) and not _is_ours(file)
+        is_kept = os.path.lexists(file + ASIDE)
         if is_kept:
             self._restore(self._path, has_newer=is_there)
         return is_kept or is_there
 
-    def _configurations(self, suffix: str = "") -> list[str]:
-        """Returns the names of the upstream plugin's configurations, with the suffix."""
-        endings = tuple(ending + suffix for ending in ENDINGS)
+    def _configurations(self) -> list[str]:
+        """Returns the names of the configurations that were set aside."""
+        endings = tuple(ending + ASIDE for ending in ENDINGS)
         try:
             return sorted(name for name in os.listdir(self._root + self._directory) if name.endswith(endings))
         except OSError:  # reported by who removes files there
@@ -93,7 +92,7 @@ class ReplacedPlugin:
 
 
 def _is_ours(file: str) -> bool:
-    if os.path.islink(file):
+    if not stat.S_ISREG(os.lstat(file).st_mode):  # to open a pipe would block
         return False
     with open(file, "rb") as executable:
         return _IN_OURS in executable.read()

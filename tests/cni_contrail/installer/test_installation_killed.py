@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cni_contrail.installer.cli import main
 from cni_contrail.installer.installation import CONFIGURATIONS
 from cni_contrail.installer.source import read_source
 from cni_contrail.installer.upstream import find_upstream
@@ -21,7 +22,8 @@ from tests.cni_contrail.installer.conftest import (
     InstallerNode,
     network_list,
 )
-from tests.cni_contrail.installer.upstream_node import EXECUTABLE, KEPT_PLUGIN, UpstreamNode
+from tests.cni_contrail.installer.test_uninstaller import stops_after
+from tests.cni_contrail.installer.upstream_node import CONF, EXECUTABLE, KEPT_PLUGIN, UpstreamNode
 from tests.support.scripted_agents import ScriptedAgent
 
 STEPS = ("open", "write", "fchmod", "fsync", "rename", "link", "symlink", "unlink")
@@ -143,6 +145,27 @@ def test_an_uninstallation(installer_node: InstallerNode, killer: Killer) -> Non
     assert installer_node.files() == []
 
 
+def test_an_installation_after_a_killed_uninstallation(installer_node: InstallerNode, killer: Killer) -> None:
+    new = release(installer_node, "new")
+    install(installer_node)
+    for _ in kills(killer, lambda: uninstall(installer_node)):
+        install(installer_node)
+        assert {name: whole(installer_node.path(name)) for name in installer_node.files()} == new
+
+
+def test_an_uninstaller_and_its_report(installer_node: InstallerNode, killer: Killer) -> None:
+    release(installer_node, "new")
+    is_uninstalled = ["is-uninstalled", "--run-dir", installer_node.paths.run_dir]
+    installer_node.look()
+    for _ in kills(killer, lambda: installer_node.uninstaller().run(stops_after())):
+        assert main(is_uninstalled) == 1 or installer_node.files() == []
+        installer_node.uninstaller().run(stops_after())  # the next process goes on
+        assert installer_node.files() == []
+        assert main(is_uninstalled) == 0
+        installer_node.look()
+        assert main(is_uninstalled) == 1
+
+
 def take_over(node: UpstreamNode) -> None:
     source = read_source(node.paths.configuration, node.paths.plugins)
     upstream = find_upstream(node.paths.root, CONFIGURATIONS)
@@ -181,4 +204,26 @@ def test_the_way_back_from_a_take_over(upstream_node: UpstreamNode, killer: Kill
         assert upstream_node.files() == sorted(before)
         assert upstream_node.snapshot() == before
         take_over(upstream_node)
+    assert upstream_node.snapshot() == before
+
+
+def test_an_installation_over_an_executable_without_configuration(upstream_node: UpstreamNode, killer: Killer) -> None:
+    upstream_node.path(CONF).unlink()
+    before = upstream_node.snapshot()
+    for _ in kills(killer, lambda: install(upstream_node)):
+        upstream_node.installation().remove()
+        assert upstream_node.files() == sorted(before)
+        assert upstream_node.snapshot() == before
+
+
+def test_the_way_back_to_an_executable_without_configuration(upstream_node: UpstreamNode, killer: Killer) -> None:
+    upstream_node.path(CONF).unlink()
+    before = upstream_node.snapshot()
+    install(upstream_node)
+    for _ in kills(killer, lambda: uninstall(upstream_node)):
+        for _ in range(2):  # the second finds nothing to do
+            upstream_node.installation().remove()
+            assert upstream_node.files() == sorted(before)
+            assert upstream_node.snapshot() == before
+        install(upstream_node)
     assert upstream_node.snapshot() == before

@@ -1,6 +1,7 @@
 """The installer replaces Contrail's own plugin at one moment, and the uninstaller puts it back, byte for byte."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -90,6 +91,45 @@ def test_an_executable_without_its_configuration_is_kept_too(upstream_node: Upst
         assert upstream_node.path(KEPT_PLUGIN).read_bytes() == EXECUTABLE
     uninstall(upstream_node)
     assert upstream_node.snapshot() == before
+
+
+def test_an_executable_is_left_where_nothing_was_installed(upstream_node: UpstreamNode) -> None:
+    upstream_node.path(CONF).unlink()
+    before = upstream_node.snapshot()
+    uninstall(upstream_node)
+    assert upstream_node.files() == sorted(before)
+    assert upstream_node.snapshot() == before
+
+
+def test_a_restarted_uninstaller_leaves_the_executable_that_it_put_back(upstream_node: UpstreamNode) -> None:
+    upstream_node.path(CONF).unlink()
+    before = upstream_node.snapshot()
+    upstream_node.look()
+    for _ in range(2):
+        uninstall(upstream_node)
+        assert upstream_node.files() == sorted(before)
+        assert upstream_node.snapshot() == before
+
+
+def test_the_executable_that_was_kept_first_counts_without_a_configuration(upstream_node: UpstreamNode) -> None:
+    """Ours may have been damaged while no installer ran."""
+    upstream_node.path(CONF).unlink()
+    before = upstream_node.snapshot()
+    upstream_node.look()
+    upstream_node.path(PLUGIN).write_text("damaged")
+    upstream_node.look()
+    assert upstream_node.path(KEPT_PLUGIN).read_bytes() == EXECUTABLE
+    uninstall(upstream_node)
+    assert upstream_node.snapshot() == before
+
+
+def test_a_pipe_in_place_of_the_executable_does_not_block(upstream_node: UpstreamNode) -> None:
+    upstream_node.path(CONF).unlink()
+    upstream_node.path(PLUGIN).unlink()
+    os.mkfifo(upstream_node.path(PLUGIN))
+    assert upstream_node.look() == DONE
+    uninstall(upstream_node)
+    assert upstream_node.path(PLUGIN).is_fifo()
 
 
 def test_what_replaces_our_executable_while_the_installer_runs_is_not_kept(upstream_node: UpstreamNode) -> None:

@@ -8,7 +8,7 @@ import pytest
 from cni_contrail.installer.report import Report
 from cni_contrail.state.attachments import Attachments
 from cni_contrail.state.records import Record
-from tests.cni_contrail.installer.conftest import ALL, CONFLIST, LOOPBACK, PLUGIN, InstallerNode, network_list
+from tests.cni_contrail.installer.conftest import ALL, CONFLIST, LOOPBACK, SETTINGS, InstallerNode, network_list
 
 RECORD = Record("container-1", "eth0", "0" * 16, "/run/netns/pod", thick=True, vm_name="k8s__demo__web-0")
 OTHERS = {
@@ -147,17 +147,17 @@ def test_it_waits_for_the_installer(installer_node: InstallerNode) -> None:
 
 def test_a_file_that_cannot_be_removed_is_tried_again(installer_node: InstallerNode) -> None:
     installer_node.look()
-    plugin = installer_node.path(PLUGIN)
-    plugin.unlink()
-    plugin.mkdir()
+    settings = installer_node.path(SETTINGS)
+    settings.unlink()
+    settings.mkdir()
     errors: list[str] = []
 
     def repair() -> None:
         errors.extend(installer_node.reported().errors)
-        plugin.rmdir()
+        settings.rmdir()
 
     installer_node.uninstaller().run(stops_after(lambda: None, repair))
-    assert errors == [f"/{PLUGIN}: cannot remove: Is a directory"]
+    assert errors == [f"/{SETTINGS}: cannot remove: Is a directory"]
     assert installer_node.reported().done
     assert not installer_node.path(CONFLIST).exists()
 
