@@ -43,6 +43,9 @@ def test_an_endpoint_moves_between_nodes_without_loss_beyond_the_move(cluster: C
             for node in (third, cluster.nodes[1]):
                 successor = cluster.add_pod(node, RED, 3)
                 cluster.pods.remove(moving)
+                # ADD is answered only then. Replies that wait for ARP would fill the send buffer of ICMP, which all
+                # namespaces share.
+                node.reconcile([cluster.network(node, RED)], cluster.underlay(node))
                 cluster.sync()
                 assert reaches(observer.namespace, successor.ipv4)
                 assert reaches(observer.namespace, successor.ipv6)
