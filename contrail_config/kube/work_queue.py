@@ -181,8 +181,14 @@ class WorkQueue(Generic[K]):
 
     def _start_worker(self, keys: OrderedDict[K, None]) -> K:
         key, _ = keys.popitem(last=False)
-        self._active[key] = asyncio.create_task(self._work(key), context=self._context.copy())
+        worker = self._active[key] = asyncio.create_task(self._work(key), context=self._context.copy())
+        worker.add_done_callback(lambda worker: self._finish_unstarted(key, worker))
         return key
+
+    def _finish_unstarted(self, key: K, worker: asyncio.Task[None]) -> None:
+        """Finishes a key whose worker was cancelled before its first step, as an event loop that ends does."""
+        if self._active.get(key) is worker:
+            self._finish(key)
 
     async def _work(self, key: K) -> None:
         # A key added between the creation of this task and its first step needs no second run: this one sees its state.

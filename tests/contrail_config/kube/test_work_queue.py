@@ -285,6 +285,18 @@ async def test_closing_finishes_the_work_in_progress_and_starts_no_more() -> Non
     assert len(worker.queue) == 0
 
 
+async def test_closing_does_not_wait_for_work_that_was_cancelled_before_it_began() -> None:
+    """An event loop that ends cancels each task."""
+    worker = Worker()
+    before = asyncio.all_tasks()
+    worker.queue.add("a")
+    (task,) = asyncio.all_tasks() - before
+    task.cancel()
+    async with asyncio.timeout(DEADLINE):
+        await worker.queue.close()
+    assert worker.done == []
+
+
 async def test_keys_are_processed_in_the_context_of_the_queue() -> None:
     about = contextvars.ContextVar("about", default="nobody")
     seen: list[str] = []
