@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -22,8 +24,16 @@ def path(caller: ShimAndDaemon) -> str:
     return caller.socket_path
 
 
-def open_files(caller: ShimAndDaemon) -> int:
-    return len(os.listdir(f"/proc/{caller.pid}/fd"))
+@pytest.fixture
+def sent(tmp_path: Path) -> Iterator[TextIO]:
+    """A file that no process has open but this one, and those that get its descriptor."""
+    with (tmp_path / "sent").open("w") as file:
+        yield file
+
+
+def has_open(caller: ShimAndDaemon, file: TextIO) -> bool:
+    """Whether the daemon has the file open."""
+    return os.path.realpath(file.name) in map(os.path.realpath, Path(f"/proc/{caller.pid}/fd").iterdir())
 
 
 def test_a_version_mismatch_names_both_versions(path: str) -> None:
@@ -59,24 +69,22 @@ def test_an_inconsistent_netns_field_is_rejected(path: str, netns: int) -> None:
         error(client.answered(), 107)
 
 
-def test_an_unannounced_descriptor_is_rejected_and_closed(path: str, caller: ShimAndDaemon) -> None:
-    before = open_files(caller)
-    with DaemonClient(path) as client, open(os.devnull) as null:
-        client.send(request(STATUS, b"{}", netns=-1), [null.fileno()])
+def test_an_unannounced_descriptor_is_rejected_and_closed(path: str, caller: ShimAndDaemon, sent: TextIO) -> None:
+    with DaemonClient(path) as client:
+        client.send(request(STATUS, b"{}", netns=-1), [sent.fileno()])
         client.acknowledged()
         error(client.answered(), 107)
         assert client.is_closed()
-    until(lambda: open_files(caller) <= before)
+    until(lambda: not has_open(caller, sent))
 
 
-def test_surplus_descriptors_are_closed(path: str, caller: ShimAndDaemon) -> None:
-    before = open_files(caller)
-    with DaemonClient(path) as client, open(os.devnull) as null:
-        client.send(request(STATUS, b"{}"), [null.fileno()] * 5)
+def test_surplus_descriptors_are_closed(path: str, caller: ShimAndDaemon, sent: TextIO) -> None:
+    with DaemonClient(path) as client:
+        client.send(request(STATUS, b"{}"), [sent.fileno()] * 5)
         client.acknowledged()
         client.answered()
         assert client.is_closed()
-    until(lambda: open_files(caller) <= before)
+    until(lambda: not has_open(caller, sent))
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 20, request(STATUS, b"{}", netns=-1)[:-1]])
