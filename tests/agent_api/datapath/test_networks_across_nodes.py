@@ -238,16 +238,21 @@ async def test_a_pod_is_not_answered_while_nothing_is_reported(
     assert answer["message"].endswith("contrail-cnid has not reported for 0 s")
 
 
-async def test_a_report_on_an_older_version_says_nothing_of_a_network_that_was_forgotten_since(
-    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
-) -> None:
-    await store.put_virtual_machine(POD)
-    older = (await complete(linux))["version"]
+async def replace_pod_after_a_change(store: SqliteStore, slices: SlicesInMemory) -> None:
+    """Deletes the only pod of a network, changes what another node has of it, and creates the pod again."""
     await store.delete_virtual_machine(POD.uuid)
     await until(lambda: slices.watched == [])
     slices.put(make_slice(BLUE, "other", "192.0.2.9"))
     await store.put_virtual_machine(POD)
     await until(lambda: len(slices.watched) == 2)
+
+
+async def test_a_report_on_an_older_version_says_nothing_of_a_network_that_was_forgotten_since(
+    store: SqliteStore, linux: ServedAgent, slices: SlicesInMemory
+) -> None:
+    await store.put_virtual_machine(POD)
+    older = (await complete(linux))["version"]
+    await replace_pod_after_a_change(store, slices)
     await report(linux, older)
     status, answer = await vm_cfg(linux, wait="0.05")
     assert (status, answer["reason"]) == (404, "NetworkIncomplete")
@@ -263,11 +268,7 @@ async def test_what_was_programmed_of_a_network_that_was_forgotten_does_not_coun
     await store.put_virtual_machine(POD)
     await report(linux, (await complete(linux))["version"])
     assert (await vm_cfg(linux, wait="0"))[0] == 200
-    await store.delete_virtual_machine(POD.uuid)
-    await until(lambda: slices.watched == [])
-    slices.put(make_slice(BLUE, "other", "192.0.2.9"))
-    await store.put_virtual_machine(POD)
-    await until(lambda: len(slices.watched) == 2)
+    await replace_pod_after_a_change(store, slices)
     status, answer = await vm_cfg(linux, wait="0.05")
     assert (status, answer["reason"]) == (404, "NetworkIncomplete")
 
