@@ -64,7 +64,7 @@ def _unmount(host: Host) -> None:
 
 
 def _remove_runtime_files(host: Host) -> None:
-    """Removes what is below /run, which is in memory, except what stands for the kernel's settings."""
+    """Removes what is below /run, since that is in memory. The files that stand for kernel settings stay."""
     for path in _runtime_files(host):
         host.run("rm", "--recursive", path)
 
