@@ -51,7 +51,7 @@ class ManagerMetrics:
             registry=registry,
         )
         self._node_conflicts = Gauge(
-            "contrail_manager_node_conflicts", "Nodes on which something takes the plugin's place", registry=registry
+            "contrail_manager_node_conflicts", "Nodes that report a conflict", registry=registry
         )
         self._watches = Gauge("contrail_manager_watches", "Clients that watch the API", registry=registry)
         self.events = Counter("contrail_manager_events", "Events recorded", ["reason"], registry=registry)

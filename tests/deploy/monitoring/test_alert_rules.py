@@ -65,7 +65,7 @@ EXAMPLES = {
         {f'contrail_manager_node_conflicts{{pod="{pod}"}}': values for pod, values in (("a", "3x9"), ("b", "0x9"))},
         5,
         {},
-        "On 3 nodes pods get the network of another plugin",
+        "3 nodes report that something takes the place of the plugin or of its agent",
         ({'contrail_manager_node_conflicts{pod="a"}': "0x9"},),
     ),
     "ContrailNoLeader": Example(
