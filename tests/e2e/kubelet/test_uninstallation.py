@@ -1,7 +1,9 @@
 """Removal as the page on operations has it, on nodes that have pods; it comes last."""
 
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +22,10 @@ INSTALLED = {
     "/opt/cni/bin": ["contrail-k8s-cni", "contrail-loopback", "loopback"],
 }
 """The files of the installer on nodes that had no plugin before."""
+
+STATE = ("/run/contrail", "/var/lib/contrail")
+KEPT = [f"/run/contrail/{name}" for name in ("cni.sock.lock", "installer.json", "installer.lock")]
+"""The files that stay there, none of which is of a pod or of a network."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,6 +78,7 @@ def test_nothing_is_left_on_a_node(cluster: Cluster) -> None:
         assert node.host.net.links() == ["eth0"]
         assert [rule for rule in node.host.run("nft", "list", "tables").splitlines() if "contrail" in rule] == []
         assert mounts_left(node) == []
+        assert files_left(node) == KEPT
 
 
 def waiting_for(cluster: Cluster) -> str:
@@ -93,3 +100,9 @@ def mounts_left(node: Node) -> list[str]:
     """Mounts of namespaces and of pods' volumes."""
     mounts = (line.split()[4] for line in node.host.path("/proc/1/mountinfo").read_text().splitlines())
     return [mount for mount in mounts if mount.startswith(("/run/netns/", "/run/contrail/", "/var/lib/kubelet/pods/"))]
+
+
+def files_left(node: Node) -> list[str]:
+    """Files where records, sockets and ports are, as seen on the node."""
+    found = (Path(folder, name) for top in STATE for folder, _, names in os.walk(node.host.path(top)) for name in names)
+    return sorted(f"/{file.relative_to(node.host.root)}" for file in found)
