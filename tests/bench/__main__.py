@@ -22,7 +22,6 @@ from tests.bench.kubernetes.reconcile import main as measure_reconcile
 from tests.bench.manager_throughput import main as measure_manager
 from tests.bench.network import PARTS
 from tests.bench.network import main as measure_network
-from tests.bench.slice_watches import main as measure_slice_watches
 from tests.bench.web import main as measure_web
 
 _KUBERNETES = {
@@ -57,7 +56,6 @@ def _benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str,
         "manager": measure_manager,
         "agent": measure_agent,
         "watches": measure_watches,
-        "slice-watches": partial(measure_slice_watches, quick=options.quick),
         "web": partial(measure_web, quick=options.quick),
         "contrail": partial(measure_contrail, quick=options.quick),
         **{name: partial(measure, quick=options.quick) for name, measure in _KUBERNETES.items()},
@@ -73,7 +71,6 @@ def _parse() -> argparse.Namespace:
         "manager",
         "agent",
         "watches",
-        "slice-watches",
         "web",
         "contrail",
         *_KUBERNETES,

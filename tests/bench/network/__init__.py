@@ -8,6 +8,7 @@ from tests.bench.network.programming import measure_programming
 from tests.bench.network.restarts import measure_restarts
 from tests.bench.network.resync import measure_resync
 from tests.bench.network.throughput import measure_throughput
+from tests.bench.network.watches import measure_watches
 
 PARTS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "tcp": lambda quick: measure_throughput(rounds=1 if quick else 5, seconds=0.05 if quick else 2.0),
@@ -15,6 +16,7 @@ PARTS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "resync": lambda quick: measure_resync(500 if quick else 10_000),
     "restarts": lambda quick: measure_restarts(1 if quick else 5),
     "churn": lambda quick: measure_churn(warm_up=1.0 if quick else WARM_UP, seconds=1.0 if quick else 10.0),
+    "watches": lambda quick: measure_watches(quick=quick),
 }
 
 
