@@ -164,7 +164,7 @@ class Manager:
         metrics.watch_queue("networks", self.nads.queue)
         metrics.watch_queue("namespaces", self.namespaces.queue)
         metrics.watch_queue("pending", self.pods.pending_queue)
-        metrics.watch_pods(self.pods.records)
+        metrics.watch_pods(self.pods.records, clock=clock)
         metrics.watch_default_mtu(self.default_mtu.of_cluster)
         addresses = NetworkAddresses(
             self.catalogue.networks, self._interface_networks, first=pod_network_name(configuration.cluster_name)

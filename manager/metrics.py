@@ -21,6 +21,10 @@ class CountedPod(Protocol):
     """The part of a pod's record that is counted."""
 
     @property
+    def first_seen(self) -> float:
+        """When its first event arrived, in monotonic seconds."""
+
+    @property
     def state(self) -> PodState | None:
         """State of the pod; None if the source has no such pod."""
 
@@ -77,9 +81,9 @@ class ManagerMetrics:
         """Reads the default MTU at each scrape."""
         self._default_mtu.set_function(mtu)
 
-    def watch_pods(self, records: Mapping[str, CountedPod]) -> None:
-        """Counts the pods at each scrape."""
-        self._registry.register(_PodCounts(records))
+    def watch_pods(self, records: Mapping[str, CountedPod], *, clock: Callable[[], float]) -> None:
+        """Counts the pods at each scrape. `clock` returns monotonic seconds."""
+        self._registry.register(_PodCounts(records, clock))
 
     def watch_networks(self, networks: Sized, addresses: NetworkAddresses) -> None:
         """Counts the known networks and their addresses at each scrape."""
@@ -90,17 +94,25 @@ class ManagerMetrics:
 class _PodCounts(Collector):
     """Counts at each scrape: one pass over the records cannot drift from them, unlike gauges that are kept."""
 
-    def __init__(self, records: Mapping[str, CountedPod]) -> None:
+    def __init__(self, records: Mapping[str, CountedPod], clock: Callable[[], float]) -> None:
         self._records = records
+        self._clock = clock
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yields pods by state, and the interfaces and addresses that the store holds."""
+        """Yields pods by state, the longest wait, and the interfaces and addresses that the store holds."""
         records = self._records.values()
         pods = CounterOf(record.state for record in records)
         by_state = GaugeMetricFamily("contrail_manager_pods", "Pods by state", labels=["state"])
         for state in PodState:
             by_state.add_metric([state], pods[state])
         yield by_state
+        now = self._clock()
+        waits = (now - record.first_seen for record in records if record.state == PodState.WAITING)
+        yield GaugeMetricFamily(
+            "contrail_manager_longest_wait_seconds",
+            "Seconds since the first event of the pod that has waited longest for its interfaces",
+            value=max(waits, default=0.0),
+        )
         interfaces, addresses = sum(one.interface_count for one in records), sum(one.address_count for one in records)
         yield GaugeMetricFamily("contrail_manager_interfaces", "Interfaces of all virtual machines", value=interfaces)
         yield GaugeMetricFamily("contrail_manager_addresses", "Addresses of all virtual machines", value=addresses)

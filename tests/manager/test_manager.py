@@ -58,6 +58,21 @@ async def test_problems_of_the_source_are_recorded_as_events(running: RunningMan
     assert event.count == 2
 
 
+async def test_the_longest_wait_of_a_pod_is_known(running: RunningManager) -> None:
+    def longest_wait() -> float:
+        return running.registry.get_sample_value("contrail_manager_longest_wait_seconds") or 0.0
+
+    first, second = (make_pod(name, networks="nope") for name in ("first", "second"))
+    await running.send_list(NET_A, make_pod("a", networks="net-a"))
+    assert longest_wait() == 0
+    await running.apply(first)
+    waited = longest_wait()
+    await running.apply(second)
+    assert 0 < waited < longest_wait()
+    await running.send(Gone(first), Gone(second))
+    assert longest_wait() == 0
+
+
 async def test_metrics_count_pods_interfaces_networks_and_events(running: RunningManager) -> None:
     gone = make_pod("gone")
     await running.send_list(

@@ -40,6 +40,7 @@ OF_SERVER, OF_CONTRAIL = _API.format("manager"), _API.format("manager_contrail")
 MANAGER = 'container="manager",node="n1"'
 USED, FREE = (f"contrail_manager_network_addresses_{each}" for each in ("used", "free"))
 BLUE, OTHER = (f'network="{name}",family="ipv4"' for name in ("a:b:blue", "other"))
+LONGEST_WAIT = "contrail_manager_longest_wait_seconds"
 DROPS = "contrail_agent_datapath_drops_total"
 ERRORS = "contrail_cnid_errors_total"
 UNAVAILABLE = 'kube_daemonset_status_number_unavailable{namespace="contrail",daemonset="contrail-node"}'
@@ -76,14 +77,11 @@ EXAMPLES = {
         ({'contrail_manager_leads{pod="a"}': "1 1 0x9", 'contrail_manager_leads{pod="b"}': "0x2 1x9"},),
     ),
     "ContrailPodsWaiting": Example(
-        {'contrail_manager_pods{state="Waiting"}': "3x20", 'contrail_manager_pods{state="Ready"}': "9x20"},
-        15,
+        {f'{LONGEST_WAIT}{{pod="a"}}': "0+60x20", f'{LONGEST_WAIT}{{pod="b"}}': "0x20"},
+        16,
         {},
-        "Pods have waited for interfaces for 15 minutes; now 3",
-        (
-            {'contrail_manager_pods{state="Waiting"}': "3x9 0 3x9", 'contrail_manager_pods{state="Ready"}': "9x20"},
-            {'contrail_manager_pods{state="Refused"}': "3x20"},
-        ),
+        "A pod has waited for its interfaces for 16m 0s",
+        ({f'{LONGEST_WAIT}{{pod="a"}}': "0+60x9 60+60x9"},),
     ),
     "ContrailStoreWritesFailing": Example(
         {'contrail_manager_queue_failing{queue="pods"}': "2x9"},
