@@ -14,6 +14,7 @@ from cni_contrail.datapath.routed_reconciler import RoutedOutcome, purge_routed,
 from cni_contrail.link.make import make_interfaces
 from cni_contrail.link.netns import open_netns
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route
+from tests.cni_contrail.conftest import until
 from tests.support.netns import Netns
 
 GATEWAYS = ("10.8.0.1", "fd08::1")
@@ -58,10 +59,13 @@ class RoutedNode:
         self.masquerade: Masquerade | None = Masquerade(SUBNETS)
         peer = ("type", "veth", "peer", "name", "eth0", "netns", self.outside.name)
         self.namespace.ip("link", "add", "uplink", *peer)
-        for number, (namespace, link) in enumerate(((self.outside, "eth0"), (self.namespace, "uplink")), start=1):
+        ends = ((self.outside, "eth0"), (self.namespace, "uplink"))
+        for number, (namespace, link) in enumerate(ends, start=1):
             namespace.ip("link", "set", link, "addrgenmode", "none")  # the kernel's own is tentative for a second
             namespace.ip("address", "add", f"fe80::{number}/64", "dev", link, "nodad")
             namespace.ip("link", "set", link, "up")
+        for namespace, link in ends:  # the kernel notices the carrier a moment later
+            until(lambda ns=namespace, link=link: " state UP " in ns.ip("-o", "link", "show", link))  # type: ignore[misc]
         for namespace, link, addresses in ((self.namespace, "uplink", NODE_OUTSIDE), (self.outside, "eth0", OUTSIDE)):
             namespace.ip("address", "add", f"{addresses[0]}/24", "dev", link)
             namespace.ip("address", "add", f"{addresses[1]}/64", "dev", link, "nodad")
