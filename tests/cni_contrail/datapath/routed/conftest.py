@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -15,6 +16,7 @@ from cni_contrail.link.make import make_interfaces
 from cni_contrail.link.netns import open_netns
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route
 from tests.cni_contrail.conftest import until
+from tests.support import kernel_state
 from tests.support.netns import Netns
 
 GATEWAYS = ("10.8.0.1", "fd08::1")
@@ -48,6 +50,11 @@ class RoutedPod(NamedTuple):
         return self.port.addresses[1]
 
 
+def is_up(namespace: Netns, link: str) -> bool:
+    """Whether the link has a carrier, and the kernel has noticed it."""
+    return bool(kernel_state.link(namespace, link)["operstate"] == "UP")
+
+
 class RoutedNode:
     """A node without a default route, whose link `uplink` leads to a host outside that knows no pods."""
 
@@ -65,7 +72,7 @@ class RoutedNode:
             namespace.ip("address", "add", f"fe80::{number}/64", "dev", link, "nodad")
             namespace.ip("link", "set", link, "up")
         for namespace, link in ends:  # the kernel notices the carrier a moment later
-            until(lambda ns=namespace, link=link: " state UP " in ns.ip("-o", "link", "show", link))  # type: ignore[misc]
+            until(partial(is_up, namespace, link))
         for namespace, link, addresses in ((self.namespace, "uplink", NODE_OUTSIDE), (self.outside, "eth0", OUTSIDE)):
             namespace.ip("address", "add", f"{addresses[0]}/24", "dev", link)
             namespace.ip("address", "add", f"{addresses[1]}/64", "dev", link, "nodad")
