@@ -63,7 +63,7 @@ async def test_the_longest_wait_of_a_pod_is_known(running: RunningManager) -> No
         return running.registry.get_sample_value("contrail_manager_longest_wait_seconds") or 0.0
 
     first, second = (make_pod(name, networks="nope") for name in ("first", "second"))
-    await running.send_list(NET_A, make_pod("a", networks="net-a"))
+    await running.send_list(NET_A, make_pod("a", networks="net-a"), make_pod("refused", networks=","))
     assert longest_wait() == 0
     await running.apply(first)
     waited = longest_wait()

@@ -78,9 +78,9 @@ EXAMPLES = {
     ),
     "ContrailPodsWaiting": Example(
         {f'{LONGEST_WAIT}{{pod="a"}}': "0+60x20", f'{LONGEST_WAIT}{{pod="b"}}': "0x20"},
-        16,
+        17,
         {},
-        "A pod has waited for its interfaces for 16m 0s",
+        "A pod has waited for its interfaces for 17m 0s",
         ({f'{LONGEST_WAIT}{{pod="a"}}': "0+60x9 60+60x9"},),
     ),
     "ContrailStoreWritesFailing": Example(
