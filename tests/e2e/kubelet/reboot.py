@@ -64,7 +64,7 @@ def _unmount(host: Host) -> None:
 
 
 def _remove_runtime_files(host: Host) -> None:
-    """Removes what is below /run, since that is in memory. The files that stand for kernel settings stay."""
+    """Removes the files below /run, as a reboot does, but not those that stand for kernel settings."""
     for path in _runtime_files(host):
         host.run("rm", "--recursive", path)
 
