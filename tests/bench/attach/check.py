@@ -10,13 +10,13 @@ from tests.support.netns import Netns
 
 _LARGE = "64 interfaces"
 _KINDS = {"1 interface": "one", _LARGE: "sixty-four"}
-_MOST_SECONDS = 0.05
+_MOST_MS = 50.0
 
 
 def measure_checks(node: BenchNode, runs: int) -> dict[str, Any]:
     """Returns median and 99th percentile of so many CHECKs of a pod of each kind, in milliseconds."""
     report = {name: summary(_checks(node, next(node.pods(kind)), runs)) for name, kind in _KINDS.items()}
-    report[_LARGE]["median must"] = _MOST_SECONDS * 1000
+    report[_LARGE]["median must"] = _MOST_MS
     return report
 
 
