@@ -150,7 +150,11 @@ class Manager:
             clock=clock,
         )
         self.refusals = RefusalReporter(
-            catalogue=self.catalogue, find_nad=self.nads.records.get, recorder=self.recorder, clock=clock
+            catalogue=self.catalogue,
+            find_nad=self.nads.records.get,
+            has_pods=self.pods.has_pods,
+            recorder=self.recorder,
+            clock=clock,
         )
         self.missing_modules = NodeProblems(self.recorder, Reason.KERNEL_MODULE_MISSING, describe_missing_modules)
         self.node_conflicts = NodeProblems(self.recorder, Reason.NODE_CONFLICT, describe_conflicts)

@@ -235,6 +235,11 @@ class PodController:
             async with asyncio.timeout(_RELEASE_BOUND):
                 await self.queue.processed(holders)
 
+    def has_pods(self, node: str, network_uuid: str) -> bool:
+        """Returns whether a node has a virtual machine with an interface in the network; reads all records."""
+        assigned = (record.assignment for record in self.records.values())
+        return any(each is not None and each.node == node and network_uuid in each.networks for each in assigned)
+
     def unplugged(self, node: str, vmi_uuids: Iterable[str]) -> None:
         """Shortens the holds of those of these interfaces that are the node's, which unplugged the ports."""
         for vmi_uuid in vmi_uuids:

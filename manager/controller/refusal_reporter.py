@@ -2,11 +2,11 @@
 
 Nodes report states, again and again. A refusal gets one event when it appears, on the object that defines its network,
 and another one if it disappears and appears again, but none if only its message changes. Of a refusal on many nodes
-only the first few get an event, since each names its node. What cannot be reported, since the network or its NAD is
-not known yet, or since the node has had too many events, is retried with the node's next report.
+only the first few get an event, since each names its node. What cannot be reported, since the network, its NAD or the
+node's pod is not known yet, or since the node has had too many events, is retried with the node's next report.
 
-A node may report any network. Its agent may be compromised, and events on the objects of a tenant use up the limit of
-that tenant's namespace, so each node has a limit of its own, far below it.
+A node may report any network, since its agent may be compromised. So only networks of its own pods count. Events on the
+objects of a tenant use up the limit of that tenant's namespace, so each node has a limit of its own, far below it.
 """
 
 import logging
@@ -36,6 +36,9 @@ _Kind = tuple[FqName, str | None, str]
 FindNad = Callable[[str], NadRecord | None]
 """Returns the NAD `namespace/name`, None if it does not exist."""
 
+HasPods = Callable[[str, str], bool]
+"""Returns whether a node, given by name, has pods in a network, given by uuid."""
+
 
 class RefusalReporter:
     """Belongs to one event loop. `clock` returns monotonic seconds."""
@@ -45,11 +48,13 @@ class RefusalReporter:
         *,
         catalogue: Catalogue,
         find_nad: FindNad,
+        has_pods: HasPods,
         recorder: EventRecorder,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._catalogue = catalogue
         self._find_nad = find_nad
+        self._has_pods = has_pods
         self._recorder = recorder
         self._clock = clock
         self._limits: dict[str, TokenBucket] = {}  # by node
@@ -89,8 +94,10 @@ class RefusalReporter:
 
     async def _record(self, node: str, refusal: Refusal) -> bool:
         """Records the event of a new refusal; returns False if it has to wait: see the module."""
-        subject = self._subject(self._catalogue.networks.get(refusal.network))
-        if subject is None or not self._limit(node).take():
+        network = self._catalogue.networks.get(refusal.network)
+        subject = self._subject(network)
+        # The limit is first: the search for pods reads all records.
+        if network is None or subject is None or not self._limit(node).take() or not self._has_pods(node, network.uuid):
             return False
         self._nodes[_kind(refusal)] += 1
         message = f"node {node}: {refusal.message}"
