@@ -5,6 +5,7 @@
      ├─ ConflictError            another object has the name, or a newer one took the place
      ├─ InUseError               the network still has interfaces
      ├─ AddressUnavailableError  the requested address is not available; `reason` says why
+     ├─ InvalidTokenError        a page was asked for by a token of another list
      ├─ ExhaustedError           the network has no free address of the family
      └─ StoreUnavailableError    the store itself fails: locked by another process, damaged, closed
          ├─ StoreRejectedError   the store rejects this object or this client: permissions, quota, admission, size
@@ -51,6 +52,13 @@ class AddressUnavailableError(StoreError):
     def of_network(self, network: str) -> "AddressUnavailableError":
         """Returns the same error about another network."""
         return AddressUnavailableError(self.address, network, self.reason, free_in=self.free_in)
+
+
+class InvalidTokenError(StoreError):
+    """A page was asked for by what is not a token of this list."""
+
+    def __init__(self) -> None:
+        super().__init__("continue: not a token of this list")
 
 
 class ExhaustedError(StoreError):

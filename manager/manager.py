@@ -107,7 +107,12 @@ class Manager:
         self.change_log = ChangeLog()
         self.nodes = NodeTable(self.change_log)
         self.queries = ManagerQueries(
-            records, store, event_log, meta_plugin=configuration.meta_plugin, reports=self.nodes.reports
+            records,
+            store,
+            event_log,
+            meta_plugin=configuration.meta_plugin,
+            reports=self.nodes.reports,
+            store_kind=str(configuration.store.__struct_config__.tag),
         )
         self._changes = ChangePublisher(
             self.change_log, records=records, networks=self.catalogue.networks, view=self.queries.pod_view

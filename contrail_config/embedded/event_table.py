@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final
 
-from contrail_config.errors import StoreError
+from contrail_config.errors import InvalidTokenError
 from contrail_config.objects import Event, EventType
 from contrail_config.store import EventPage
 
@@ -80,7 +80,7 @@ class EventTable:
         return [_event(row) for row in rows]
 
     def page(self, *, namespace: str | None, limit: int, token: str | None) -> EventPage:
-        """Returns the events that follow the token, oldest `last_seen` first. Raises StoreError."""
+        """Returns the events that follow the token, oldest `last_seen` first. Raises InvalidTokenError."""
         seen, last = _position(token)
         rows = self._db.execute(_PAGE, {"namespace": namespace, "seen": seen, "id": last, "limit": limit}).fetchall()
         following = f"{rows[-1][-2]!r} {rows[-1][-1]}" if len(rows) == limit else None
@@ -101,7 +101,7 @@ def _position(token: str | None) -> tuple[float, int]:
         seen, number = token.split()
         return float(seen), int(number)
     except ValueError as error:
-        raise StoreError("events: not a token of this API") from error
+        raise InvalidTokenError from error
 
 
 def _event(row: tuple[str, str, str, str, str, str, str, int, float, float]) -> Event:

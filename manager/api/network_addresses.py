@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from contrail_config.addressing.notation import family_of, parse_address
-from contrail_config.errors import StoreError
+from contrail_config.errors import InvalidTokenError
 from contrail_config.store import Store, StoredAddress
 from manager.api.paging import Key, Page, PageRequest, page_token
 from manager.api.types import AddressState, AddressView
@@ -64,7 +64,7 @@ class NetworkAddresses:
 
 
 def _position(after: Key | None) -> tuple[str, str | None]:
-    """Returns the network where a page begins, and the last address before it there. Raises StoreError."""
+    """Returns the network where a page begins, and the last address before it there. Raises InvalidTokenError."""
     if after is None:
         return "", None
     uuid, *rest = after
@@ -77,7 +77,7 @@ def _check(address: str) -> None:
     try:
         parse_address(address, family=family_of(address))
     except ValueError as error:
-        raise StoreError(f"continue: not a token of this list: {error}") from error
+        raise InvalidTokenError from error
 
 
 def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -82,12 +82,14 @@ class ManagerQueries:
         *,
         meta_plugin: MetaPluginSettings,
         reports: Mapping[str, NodeReport],
+        store_kind: str = "",
     ) -> None:
         self._records = records
         self._store = store
         self._event_log = event_log
         self._meta_plugin = meta_plugin
         self._reports = reports
+        self._store_kind = store_kind
         self._addresses = NetworkAddresses(store, records)
 
     async def summary(self) -> Summary:
@@ -98,6 +100,7 @@ class ManagerQueries:
             networks=len(await self._store.networks()),
             interfaces=sum(record.interface_count for record in records),
             pods={state: states[state] for state in PodState},
+            store=self._store_kind,
         )
 
     async def networks(self, item_filter: ItemFilter, page: PageRequest = _FIRST) -> Page[NetworkView]:

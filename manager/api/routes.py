@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from contrail_config.errors import StoreError
+from contrail_config.errors import InvalidTokenError, StoreError
 from contrail_service.pages import Handler, json_response
 from manager.api.change_log import ChangeLog
 from manager.api.network_slices import SliceFinder
@@ -152,6 +152,8 @@ async def _answer(query: Callable[[], Awaitable[Any]], unavailable: Callable[[],
         raise web.HTTPServiceUnavailable(text=reason)
     try:
         return json_response(await query())
+    except InvalidTokenError as error:
+        raise web.HTTPBadRequest(text=str(error)) from error
     except StoreError as error:
         raise web.HTTPServiceUnavailable(text=f"the store is not available: {error}") from error
     except PortsUnansweredError as error:

@@ -35,11 +35,12 @@ class PodState(StrEnum):
 
 
 class Summary(ConfigObject, frozen=True):
-    """Numbers of objects; of the pods by state."""
+    """Numbers of objects, of the pods by state, and the kind of the store, as configured; empty if not known."""
 
     networks: int
     interfaces: int
     pods: dict[PodState, int]
+    store: str = ""
 
 
 class NetworkView(ConfigObject, frozen=True):

@@ -63,6 +63,12 @@ def running_node(work: Path) -> Iterator[EmbeddedProcess]:
         node.kill()
 
 
+def answer_as_manager_of(page: Page, store: str) -> None:
+    """Answers the page's question for the kind of the manager's store."""
+    summary = {"networks": 0, "interfaces": 0, "pods": {}, "store": store}
+    page.route("**/v1/summary", lambda route: route.fulfill(json=summary))
+
+
 @pytest.fixture
 def show(browser: Browser, node: EmbeddedProcess) -> Iterator[Show]:
     """Opens a view of the node's page, such as `pods?state=Ready`, and returns once it is live."""

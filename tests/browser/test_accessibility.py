@@ -65,6 +65,7 @@ STEP = {
 }
 NO_AGENT = {"error": "ports are known to the agents of their nodes", "reason": "NoAgent"}
 ANSWERS: dict[str, dict[str, Any]] = {
+    "**/v1/summary": {"json": {"networks": 0, "interfaces": 0, "pods": {}, "store": "kubernetes"}},
     "**/v1/ports?*": {"status": 404, "json": NO_AGENT},
     "**/v1/pods/*/*/trace": {"json": {"steps": [STEP], "longest": STEP}},
 }

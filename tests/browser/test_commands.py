@@ -1,5 +1,6 @@
 """The commands beside what the page shows: each works where the page says that it does."""
 
+import re
 import shlex
 import socket
 import subprocess
@@ -7,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import ONE_BROWSER, Show
+from tests.browser.conftest import ONE_BROWSER, Show, answer_as_manager_of
 from tests.support.embedded_process import EmbeddedProcess
 
 pytestmark = ONE_BROWSER
@@ -19,7 +20,9 @@ VIEWS = (
     "",
     "networks",
     "networks/demo/blue",
-    "networks/-/k8s-default-pod-network",
+    "networks/-/default-domain:k8s-default:k8s-default-pod-network",
+    "topology",
+    "networks/demo/unknown",
     "pods",
     "pods?namespace=demo",
     "pods/demo/web",
@@ -39,7 +42,12 @@ OF_A_CLUSTER = {
     f"nodes/{NODE}": f"kubectl describe node {NODE}",
     "events": "kubectl get events -A",
 }
-NO_AGENT = {"error": "ports are known to the agents of their nodes", "reason": "NoAgent"}
+OF_CONTRAIL = {
+    "networks/demo/blue": "kubectl get network-attachment-definitions.k8s.cni.cncf.io blue -n demo -o yaml",
+    "pods/demo/web": "kubectl describe pod web -n demo",
+    f"nodes/{NODE}": f"kubectl describe node {NODE}",
+}
+OF_CUSTOM_RESOURCES = re.compile(r"cvn|cns|contrailnode|-c agent|check connectivity")
 
 
 def commands(page: Page) -> list[str]:
@@ -62,16 +70,33 @@ def test_every_command_of_a_single_machine_succeeds(show_still: Show, view: str)
 
 @pytest.mark.parametrize("view", OF_A_CLUSTER)
 def test_a_cluster_has_those_of_kubectl(show_still: Show, view: str) -> None:
-    page = show_still(tolerated="404 .*/v1/ports")
+    page = show_still()
+    answer_as_manager_of(page, "kubernetes")
+    assert OF_A_CLUSTER[view] in commands_at(page, view, OF_A_CLUSTER[view])
 
-    def answer(route: Route) -> None:
-        route.fulfill(status=404, json=NO_AGENT)
 
-    page.route("**/v1/ports?*", answer)
+@pytest.mark.parametrize("view", OF_CONTRAIL)
+def test_one_on_a_contrail_api_server_has_none_for_custom_resources_and_agents(show_still: Show, view: str) -> None:
+    page = show_still()
+    answer_as_manager_of(page, "vnc")
+    shown = commands_at(page, view, OF_CONTRAIL[view])
+    assert [text for text in shown if OF_CUSTOM_RESOURCES.search(text)] == []
+
+
+def commands_at(page: Page, view: str, awaited: str) -> list[str]:
+    """The commands of a view of the page that is loaded again, once this one is there."""
     page.reload()
     page.evaluate("(address) => { location.hash = address; }", f"#/{view}")
-    expect(page.locator(".commands code").filter(has_text=OF_A_CLUSTER[view]).first).to_be_visible()
-    assert OF_A_CLUSTER[view] in commands(page)
+    expect(page.locator(".commands code").filter(has_text=awaited).first).to_be_visible()
+    return commands(page)
+
+
+def test_ports_beside_a_contrail_api_server_are_those_of_its_vrouter_agents(show_still: Show) -> None:
+    page = show_still()
+    answer_as_manager_of(page, "vnc")
+    page.reload()
+    page.evaluate("() => { location.hash = '#/pods/demo/web'; }")
+    expect(page.locator("section", has=page.get_by_role("heading", name="Ports"))).to_contain_text("vrouter agent")
 
 
 def test_the_status_of_a_single_machine_is_that_of_both_its_processes(

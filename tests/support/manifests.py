@@ -11,16 +11,13 @@ Document = Mapping[str, Any]
 NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
 
 
-def nad(name: str, *, cidr: str, namespace: str = "demo", **annotations: str) -> Document:
+def nad(name: str, *, cidr: str | None, namespace: str = "demo", **annotations: str) -> Document:
     """A network attachment definition of this plugin."""
+    subnets = {} if cidr is None else {"opencontrail.org/cidr": cidr}
     return {
         "apiVersion": "k8s.cni.cncf.io/v1",
         "kind": "NetworkAttachmentDefinition",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "annotations": {"opencontrail.org/cidr": cidr, **annotations},
-        },
+        "metadata": {"name": name, "namespace": namespace, "annotations": {**subnets, **annotations}},
         "spec": {"config": '{"cniVersion": "1.0.0", "type": "contrail-k8s-cni"}'},
     }
 

@@ -46,7 +46,16 @@ export class Cluster {
   }
 
   get networks() {
-    return this.derive("networks", ({ networks }) => [...networks.values()].sort(byNetworkName));
+    return this.derive("networks", ({ networks }) =>
+      [...networks.values()].sort((one, other) => compare(this.label(one), this.label(other))),
+    );
+  }
+
+  /** One text for a network: that of `networkLabel`, or its whole name where others have the same. */
+  label(view) {
+    const labels = this.derive("labels", ({ networks }) => countBy([...networks.values()], networkLabel));
+    const label = networkLabel(view);
+    return labels.get(label) > 1 ? view.network.fqName.join(":") : label;
   }
 
   get pods() {
@@ -78,12 +87,9 @@ export class Cluster {
     return this.shown.networks.get(uuid);
   }
 
-  /** The network of this namespace and name, which are those of its NAD. */
-  networkNamed(namespace, name) {
-    return this.networks.find((view) => {
-      const found = networkName(view);
-      return found.namespace === namespace && found.name === name;
-    });
+  /** The network of a NAD, given as `namespace/name`. */
+  networkOfNad(nad) {
+    return this.networks.find((view) => view.network.nad === nad);
   }
 
   pod(namespace, name) {
@@ -103,8 +109,8 @@ export function networkName({ network }) {
   return { namespace, name };
 }
 
-/** One text for a network: `namespace/name`, or the name of one without a NAD. */
-export function networkLabel(view) {
+/** The text `namespace/name` for a network, or the name of one without a NAD, which several may have. */
+function networkLabel(view) {
   const { namespace, name } = networkName(view);
   return namespace ? `${namespace}/${name}` : name;
 }
@@ -117,10 +123,6 @@ export function countBy(items, keyOf) {
   const counts = new Map();
   for (const item of items) counts.set(keyOf(item), (counts.get(keyOf(item)) ?? 0) + 1);
   return counts;
-}
-
-function byNetworkName(one, other) {
-  return compare(networkLabel(one), networkLabel(other));
 }
 
 function byPodName(one, other) {

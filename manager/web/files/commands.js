@@ -4,6 +4,8 @@ import { h } from "./dom.js";
 
 const NODE_PODS = "app.kubernetes.io/name=contrail-node";
 
+const CONTROL = /\p{Cc}/u; // which a terminal may take as keys: no name has one, but an address that somebody sent may
+
 /** Commands that show the same, each with a button that copies it. */
 export function commands(...texts) {
   return h(
@@ -13,7 +15,7 @@ export function commands(...texts) {
     h(
       "ul",
       null,
-      texts.map((text) => h("li", null, h("code", null, text), copyButton(text))),
+      texts.filter((text) => !CONTROL.test(text)).map((text) => h("li", null, h("code", null, text), copyButton(text))),
     ),
   );
 }

@@ -1,7 +1,10 @@
 // Elements as views describe them, and their application to the page.
 //
 // A view returns what it wants to see; `patch` changes what differs, so that focus, scroll position and open details
-// stay as they are. Text is only ever set as text, so nothing that a tenant writes becomes markup.
+// stay as they are. Children with a `key` are recognised by it, so what is inserted before them changes none of them.
+// Text is only ever set as text, so nothing that a tenant writes becomes markup.
+
+import { countBy } from "./cluster.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const PROPS = Symbol("props");
@@ -19,8 +22,12 @@ export function h(tag, props, ...children) {
 
 /** Makes the children of an element those that are described. */
 export function patch(parent, children, namespace = null) {
+  const coming = countBy(children, keyOf);
   let next = parent.firstChild;
   for (const child of children) {
+    const key = keyOf(child);
+    if (key !== undefined) next = atKey(parent, next, key, coming);
+    coming.set(key, coming.get(key) - 1);
     const current = next;
     next = current && current.nextSibling;
     if (typeof child === "string") {
@@ -36,6 +43,27 @@ export function patch(parent, children, namespace = null) {
   }
 }
 
+/** Returns the child with this key, at the place of `next`, or an empty one there if it has none. */
+function atKey(parent, next, key, coming) {
+  while (next && keyOfNode(next) !== key && !coming.get(keyOfNode(next))) {
+    const surplus = next;
+    next = next.nextSibling;
+    surplus.remove();
+  }
+  if (next && keyOfNode(next) === key) return next;
+  let found = next;
+  while (found && keyOfNode(found) !== key) found = found.nextSibling;
+  return parent.insertBefore(found ?? document.createTextNode(""), next);
+}
+
+function keyOf(child) {
+  return child.props?.key;
+}
+
+function keyOfNode(node) {
+  return node[PROPS]?.key;
+}
+
 function patchText(parent, current, text) {
   if (current && current.nodeType === Node.TEXT_NODE) {
     if (current.data !== text) current.data = text;
@@ -46,7 +74,7 @@ function patchText(parent, current, text) {
 
 function patchElement(parent, current, wanted, namespace) {
   const fits =
-    current && current.nodeName.toLowerCase() === wanted.tag.toLowerCase() && current[PROPS]?.key === wanted.props.key;
+    current && current.nodeName.toLowerCase() === wanted.tag.toLowerCase() && keyOfNode(current) === wanted.props.key;
   const element = fits ? current : create(wanted.tag, namespace);
   setProps(element, wanted.props);
   patch(element, wanted.children, namespace);
@@ -54,8 +82,7 @@ function patchElement(parent, current, wanted, namespace) {
   if (
     HAVE_VALUE.has(element.nodeName) &&
     "value" in wanted.props &&
-    element.value !== wanted.props.value &&
-    document.activeElement !== element
+    element.value !== wanted.props.value
   ) {
     element.value = wanted.props.value; // after its children: the options of a select
   }

@@ -4,6 +4,11 @@ import { Stream } from "./stream.js";
 
 const KEPT = 1000;
 
+/** What an event is, whenever and however often it happens. */
+export function eventKey({ kind, namespace, name, uid, type, reason, message }) {
+  return JSON.stringify([kind, namespace, name, uid, type, reason, message]);
+}
+
 export class LatestEvents {
   constructor(onChange) {
     this.onChange = onChange;
@@ -48,9 +53,7 @@ export class LatestEvents {
     if (message.type === "RESET") this.events.clear();
     if (message.type === "SYNCED") this.isKnown = true;
     if (message.type === "APPLIED") {
-      const event = message.object;
-      const key = [event.kind, event.namespace, event.name, event.uid, event.type, event.reason, event.message];
-      this.events.set(JSON.stringify(key), event);
+      this.events.set(eventKey(message.object), message.object);
       if (this.events.size > 2 * KEPT) this.prune();
     }
     if (!this.isKnown) return;

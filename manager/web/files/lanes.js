@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { link } from "./route.js";
-import { compare, networkLabel, networkName } from "./cluster.js";
+import { compare } from "./cluster.js";
 import { networkAddress } from "./widgets.js";
 
 const LANE = 26;
@@ -38,36 +38,36 @@ export function lanes(cluster, groups, route) {
 function orderedNetworks(cluster, groups) {
   const uuids = new Set(groups.flatMap((group) => group.networks));
   return [...uuids]
-    .map((uuid) => ({ uuid, view: cluster.network(uuid) }))
+    .map((uuid) => namedLane(cluster, uuid))
     .sort(
       (one, other) =>
         compare(Boolean(one.view?.network.nad), Boolean(other.view?.network.nad)) ||
-        compare(labelOf(one), labelOf(other)),
+        compare(one.label, other.label),
     );
 }
 
-function labelOf({ uuid, view }) {
-  return view ? networkLabel(view) : uuid;
+function namedLane(cluster, uuid) {
+  const view = cluster.network(uuid);
+  return { uuid, view, label: view ? cluster.label(view) : uuid };
 }
 
 function y(index) {
   return HEAD + index * LANE + LANE / 2;
 }
 
-function lane(network, height, width) {
-  const { namespace, name } = network.view ? networkName(network.view) : { namespace: "", name: network.uuid };
+function lane({ uuid, label, view }, height, width) {
   return h(
     "g",
-    { class: "lane" },
+    { class: "lane", key: uuid },
     h("line", { x1: LABEL - 6, x2: width, y1: height, y2: height }),
     h(
       "a",
-      { href: networkAddress(namespace, name) },
+      view ? { href: networkAddress(view) } : {},
       h(
         "text",
-        { x: LABEL - 12, y: height + 4, "text-anchor": "end", ...squeezed(cut(labelOf(network)), LONGEST_LABEL) },
-        cut(labelOf(network)),
-        h("title", null, labelOf(network)),
+        { x: LABEL - 12, y: height + 4, "text-anchor": "end", ...squeezed(cut(label), LONGEST_LABEL) },
+        cut(label),
+        h("title", null, label),
       ),
     ),
   );
@@ -105,7 +105,7 @@ function column(group, x, laneOf, route) {
   const { address, label, text } = described(group, route);
   return h(
     "a",
-    { class: `column ${stateOf(group)}`, href: address, "aria-label": text },
+    { class: `column ${stateOf(group)}`, href: address, "aria-label": text, key: address },
     h("title", null, text),
     nameAbove(cut(label, LETTERS_ABOVE), x),
     places.length > 1 && h("line", { x1: x, x2: x, y1: places[0], y2: places.at(-1) }),

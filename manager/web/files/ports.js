@@ -1,7 +1,7 @@
 // Ports of a pod, as the agent of its node knows them. In a cluster the manager asks that agent, which takes a moment.
 
 import { ApiError, NO_AGENT, NOT_FOUND, list } from "./api.js";
-import { isCluster } from "./deployment.js";
+import { hasAgents, isCluster } from "./deployment.js";
 import { h } from "./dom.js";
 import { problem, table } from "./widgets.js";
 
@@ -24,8 +24,13 @@ const HEADERS = [
 export function ports(context, pod, versions) {
   const elsewhere = isCluster(context);
   if (elsewhere === null) return null;
-  const shown = pod.node ? known(context, pod, versions, elsewhere) : hint("The pod has no node yet.");
-  return h("section", null, h("h2", null, "Ports"), shown);
+  return h("section", null, h("h2", null, "Ports"), shown(context, pod, versions, elsewhere));
+}
+
+function shown(context, pod, versions, elsewhere) {
+  if (!pod.node) return hint("The pod has no node yet.");
+  if (!hasAgents(context)) return hint(`The vrouter agent of ${pod.node} knows them: see its introspection.`);
+  return known(context, pod, versions, elsewhere);
 }
 
 function hint(text) {

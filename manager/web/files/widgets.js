@@ -2,19 +2,23 @@
 
 import { h } from "./dom.js";
 import { link, withFilters } from "./route.js";
-import { networkLabel, networkName } from "./cluster.js";
 import { ageOf, fullTime } from "./time.js";
 
 const ROWS = 100;
+const MOST_ROWS = 10_000;
 
-/** A table of the first rows, with a link to more. `rows` are arrays of cells, one per header. */
+/**
+ * A table of the first rows, with a link to more. `rows` are arrays of cells, one per header. Those whose first cell is no
+ * link are `{key, cells}` if they can move: by its key, or address, a row stays the same while others come and go.
+ */
 export function table(name, headers, rows, route = null) {
   if (rows.length === 0) return h("p", { class: "none" }, `No ${name}.`);
-  const limit = Number(route?.query.get("rows")) || ROWS;
-  const body = rows.slice(0, limit).map((cells) =>
+  const limit = limitOf(route);
+  const keyed = rows.slice(0, limit).map((row) => (Array.isArray(row) ? { key: row[0]?.props?.href, cells: row } : row));
+  const body = keyed.map(({ key, cells }) =>
     h(
       "tr",
-      null,
+      key === undefined ? {} : { key },
       cells.map((cell) => h("td", null, cell)),
     ),
   );
@@ -49,6 +53,12 @@ export function table(name, headers, rows, route = null) {
   );
 }
 
+/** The number of rows that the address asks for, as the link to more does. */
+function limitOf(route) {
+  const asked = Number(route?.query.get("rows"));
+  return Number.isInteger(asked) && asked > ROWS ? Math.min(asked, MOST_ROWS) : ROWS;
+}
+
 /** A state of a pod, told by its text and not only by its colour. */
 export function state(text) {
   return h("span", { class: `state ${text.toLowerCase()}` }, text);
@@ -62,21 +72,25 @@ export function nodeLink(name) {
   return name ? h("a", { href: link(["nodes", name]) }, name) : "";
 }
 
-export function networkLink(view) {
-  const { namespace, name } = networkName(view);
-  return h("a", { href: networkAddress(namespace, name) }, networkLabel(view));
+export function networkLink(cluster, view) {
+  return h("a", { href: networkAddress(view) }, cluster.label(view));
 }
 
-/** Address of a network's view; "-" stands for the namespace of a network without a NAD. */
-export function networkAddress(namespace, name) {
-  return link(["networks", namespace || "-", name]);
+/** Address of a network's view: of that of its NAD, or of its whole name, with "-" in place of a namespace. */
+export function networkAddress({ network }) {
+  return network.nad ? nadAddress(network.nad) : link(["networks", "-", network.fqName.join(":")]);
+}
+
+/** Address of the view of the network that a NAD, `namespace/name`, defines. */
+export function nadAddress(nad) {
+  return link(["networks", ...nad.split(/\/(.*)/s, 2)]);
 }
 
 /** Links to the networks of a pod, in the order of its interfaces. */
 export function podNetworks(cluster, pod) {
   return (pod.networks ?? []).map((uuid, index) => {
     const view = cluster.network(uuid);
-    return [index ? ", " : "", view ? networkLink(view) : "(deleted)"];
+    return [index ? ", " : "", view ? networkLink(cluster, view) : "(deleted)"];
   });
 }
 

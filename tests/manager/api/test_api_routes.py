@@ -11,6 +11,7 @@ from pytest_aiohttp.plugin import AiohttpClient
 
 from contrail_config.objects import Event, VirtualMachine
 from contrail_service.pages import errors_as_json
+from manager.api.paging import page_token
 from manager.api.queries import PortsUnansweredError
 from manager.api.routes import api_routes
 from manager.api.types import InterfaceView, NetworkView, PodState, PodView, PortView
@@ -28,6 +29,9 @@ OBJECTS = (
     make_pod("waits", networks="nope"),
     make_pod("host", host_network=True),
 )
+
+
+OF_PODS = page_token(("a", "web-0"))
 
 
 @pytest.fixture
@@ -143,6 +147,8 @@ async def test_events_are_filtered_by_their_object(get: Get) -> None:
         ("/v1/pods?continue=!", 400, "continue: not a token of this API"),
         ("/v1/pods?continue=W10", 400, "continue: not a token of this API"),
         ("/v1/pods?continue=WzFd", 400, "continue: not a token of this API"),
+        (f"/v1/addresses?continue={OF_PODS}", 400, "continue: not a token of this list"),
+        (f"/v1/events?continue={OF_PODS}", 400, "continue: not a token of this list"),
         ("/v1/pod", 404, "404: Not Found"),
         ("/v2/pods", 404, "404: Not Found"),
     ],

@@ -4,8 +4,8 @@ import { list } from "../api.js";
 import { h } from "../dom.js";
 import { familyOf, numberOf } from "../addresses.js";
 import { addressMap } from "../address_map.js";
-import { compare, countBy } from "../cluster.js";
-import { ofCluster } from "../deployment.js";
+import { compare, countBy, networkName } from "../cluster.js";
+import { ofCluster, ofCustomResources } from "../deployment.js";
 import { drift } from "../drift.js";
 import { link } from "../route.js";
 import { eventTable } from "../event_table.js";
@@ -21,11 +21,11 @@ export const title = ({ path }) => `Network ${named(path)}`;
 
 export function render(context) {
   const { cluster, route } = context;
-  const [namespace, name] = nameOf(route.path);
-  const view = cluster.networkNamed(namespace, name);
+  const view = viewOf(cluster, route.path);
   const heading = h("h1", null, `Network ${named(route.path)}`);
-  if (!view) return [heading, problem(`There is no network ${named(route.path)}.`)];
+  if (!view) return [heading, ...ofNadAlone(context)];
   const { network } = view;
+  const { namespace, name } = networkName(view);
   return [
     heading,
     facts([
@@ -47,19 +47,37 @@ export function render(context) {
     drift(cluster, network),
     refusals(cluster, network),
     pods(context, network),
-    events(context, view, namespace, name),
+    network.nad && events(context, view, namespace, name),
     commands(
       contrailctl("get", "networks", name, ...(namespace ? ["-n", namespace] : [])),
-      ...ofCluster(
+      ...ofCluster(context, ...(network.nad ? [nadCommand(namespace, name)] : [])),
+      ...ofCustomResources(
         context,
-        ...(network.nad
-          ? [kubectl("get", "network-attachment-definitions.k8s.cni.cncf.io", name, "-n", namespace, "-o", "yaml")]
-          : []),
         kubectl("get", "cvn", network.uuid, "-o", "yaml"),
         kubectl("get", "cns", "-A", "-l", `opencontrail.org/network=${network.uuid}`),
       ),
     ),
   ];
+}
+
+/** What there is of a NAD that defines no network: it is invalid, names another network, or does not exist. */
+function ofNadAlone(context) {
+  const [, namespace, name] = context.route.path;
+  const missing = problem(`There is no network ${named(context.route.path)}.`);
+  if (namespace === "-") return [missing];
+  return [
+    missing,
+    h("p", null, "If a NAD of this name exists, it is invalid, as its events say, or names the network of another one."),
+    events(context, null, namespace, name),
+    commands(
+      contrailctl("get", "events", "-n", namespace),
+      ...ofCluster(context, nadCommand(namespace, name)),
+    ),
+  ];
+}
+
+function nadCommand(namespace, name) {
+  return kubectl("get", "network-attachment-definitions.k8s.cni.cncf.io", name, "-n", namespace, "-o", "yaml");
 }
 
 function addresses({ remote }, view, namespace, name) {
@@ -176,7 +194,6 @@ function pods({ cluster, route }, network) {
 }
 
 function events({ remote }, view, namespace, name) {
-  if (!view.network.nad) return null;
   const read = remote.get(`events ${namespace}/${name}`, [view], () => list("v1/events", { namespace, name }), {
     interval: INTERVAL,
   });
@@ -184,11 +201,12 @@ function events({ remote }, view, namespace, name) {
   return h("section", null, h("h2", null, "Events"), problem(read.problem), read.value && eventTable(found));
 }
 
-function nameOf([, namespace, name]) {
-  return [namespace === "-" ? "" : namespace, name];
+/** Returns the network of an address (`networkAddress`). */
+function viewOf(cluster, [, namespace, name]) {
+  if (namespace !== "-") return cluster.networkOfNad(`${namespace}/${name}`);
+  return cluster.networks.find(({ network }) => !network.nad && network.fqName.join(":") === name);
 }
 
-function named(path) {
-  const [namespace, name] = nameOf(path);
-  return namespace ? `${namespace}/${name}` : name;
+function named([, namespace, name]) {
+  return namespace === "-" ? name : `${namespace}/${name}`;
 }

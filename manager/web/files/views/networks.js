@@ -2,7 +2,6 @@
 
 import { h } from "../dom.js";
 import { filters } from "../filters.js";
-import { networkLabel } from "../cluster.js";
 import { commands, contrailctl } from "../commands.js";
 import { networkLink, table, usage } from "../widgets.js";
 
@@ -10,9 +9,9 @@ export const title = () => "Networks";
 
 export function render({ cluster, route }) {
   const words = (route.query.get("q") ?? "").toLowerCase();
-  const found = cluster.networks.filter((view) => networkLabel(view).toLowerCase().includes(words));
+  const found = cluster.networks.filter((view) => cluster.label(view).toLowerCase().includes(words));
   const rows = found.map((view) => [
-    networkLink(view),
+    networkLink(cluster, view),
     (view.network.subnets ?? []).map((subnet) => subnet.cidr).join(", "),
     view.network.vni ?? "",
     view.network.mtu ?? "auto",

@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { compare, countBy } from "../cluster.js";
-import { isCluster, ofCluster } from "../deployment.js";
+import { hasAgents, isCluster, ofCluster, ofCustomResources } from "../deployment.js";
 import { reportAge, silence } from "../node_health.js";
 import { link } from "../route.js";
 import { commands, contrailctlOfAgent, kubectl } from "../commands.js";
@@ -15,6 +15,7 @@ export function render(context) {
   const name = route.path[1];
   const report = cluster.reports.get(name)?.report;
   const pods = cluster.pods.filter((pod) => pod.node === name);
+  const hasDatapath = hasAgents(context) && report?.datapath !== "none";
   const heading = h("h1", null, `Node ${name}`);
   if (!report && pods.length === 0) return [heading, problem(`Nothing is known of a node ${name}.`)];
   return [
@@ -22,8 +23,9 @@ export function render(context) {
     report ? reported(report) : h("p", { class: "none" }, "Its agent has not reported."),
     podsOf(cluster, pods, route),
     commands(
-      ...ofCluster(context, kubectl("get", "contrailnode", name, "-o", "yaml"), kubectl("describe", "node", name)),
-      ...(report?.datapath === "none" ? [] : [contrailctlOfAgent(name, isCluster(context), "get", "datapath")]),
+      ...ofCustomResources(context, kubectl("get", "contrailnode", name, "-o", "yaml")),
+      ...ofCluster(context, kubectl("describe", "node", name)),
+      ...(hasDatapath ? [contrailctlOfAgent(name, isCluster(context), "get", "datapath")] : []),
     ),
   ];
 }

@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { countBy } from "../cluster.js";
-import { isCluster, ofCluster } from "../deployment.js";
+import { isCluster, ofCustomResources } from "../deployment.js";
 import { filters } from "../filters.js";
 import { commands, contrailctlStatus, kubectl } from "../commands.js";
 import { problemsOf, reportAge } from "../node_health.js";
@@ -37,7 +37,7 @@ export function render(context) {
     table("nodes", ["Node", "Pods", "Waiting", "Last report", "Version", "Problems"], rows, route),
     commands(
       contrailctlStatus(isCluster(context)),
-      ...ofCluster(context, kubectl("get", "contrailnodes"), "contrailctl check connectivity"),
+      ...ofCustomResources(context, kubectl("get", "contrailnodes"), "contrailctl check connectivity"),
     ),
   ];
 }

@@ -63,7 +63,7 @@ function fullest(cluster) {
   return section(
     "Fullest networks (IPv4)",
     used,
-    (view) => [networkLink(view), " ", usage(view.interfaces, view.ipv4Capacity)],
+    (view) => [networkLink(cluster, view), " ", usage(view.interfaces, view.ipv4Capacity)],
     link(["networks"]),
   );
 }

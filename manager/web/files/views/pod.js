@@ -4,9 +4,9 @@ import { list } from "../api.js";
 import { h } from "../dom.js";
 import { commands, contrailctl, contrailctlOfAgent, kubectl } from "../commands.js";
 import { sentences } from "../sentences.js";
-import { networkAddress, facts, nodeLink, problem, state, table } from "../widgets.js";
+import { facts, networkLink, nodeLink, problem, state, table } from "../widgets.js";
 import { cure } from "../advice.js";
-import { isCluster, ofCluster } from "../deployment.js";
+import { hasAgents, isCluster, ofCluster } from "../deployment.js";
 import { eventTable } from "../event_table.js";
 import { hasOpenStep, readTrace, traceTable } from "../trace.js";
 import { ports } from "../ports.js";
@@ -48,7 +48,7 @@ export function render(context) {
       ["UID", pod.value?.items[0]?.uid],
     ]),
     problem(pod.problem),
-    pod.value?.items[0] && interfaces(pod.value.items[0]),
+    pod.value?.items[0] && interfaces(cluster, pod.value.items[0]),
     refusals(cluster, pod.value?.items[0]),
     known.networks && ports(context, known, [known, watched.revision]),
     h(
@@ -76,7 +76,7 @@ export function render(context) {
 /** Commands that show what only the pod's node knows. */
 function ofNode(context, { namespace, name, node, networks }, trace) {
   const pod = `${namespace}/${name}`;
-  const hasPorts = node && networks && isCluster(context) !== null;
+  const hasPorts = node && networks && hasAgents(context);
   return [
     ...(trace ? [`contrailctl trace ${pod}`] : []),
     ...(hasPorts ? [contrailctlOfAgent(node, isCluster(context), "describe", "pod", pod)] : []),
@@ -100,7 +100,7 @@ function refusals(cluster, pod) {
   );
 }
 
-function interfaces(pod) {
+function interfaces(cluster, pod) {
   const all = pod.machine?.interfaces ?? [];
   const routes = (pod.defaultRoutes ?? []).map(
     (route) => `IPv${route.family} via ${route.gateway} dev ${pod.names[route.index]}`,
@@ -108,7 +108,7 @@ function interfaces(pod) {
   const rows = all.map((each, index) => [
     index,
     pod.names[index],
-    networkOf(each),
+    networkOf(cluster, each),
     (each.addresses ?? []).map((address) => `${address.address}/${address.prefixLength}`).join(", "),
     each.mac,
     each.mtu ?? 1500,
@@ -136,7 +136,9 @@ function interfaces(pod) {
   ];
 }
 
-function networkOf({ nad, network }) {
-  const [namespace, name] = nad ? nad.split(/\/(.*)/s) : ["", network[2]];
-  return h("a", { href: networkAddress(namespace, name) }, nad ?? network[2]);
+/** The network of an interface, and the NAD that chose it, which may be another than the one that defines it. */
+function networkOf(cluster, { nad, network, networkUuid }) {
+  const view = cluster.network(networkUuid);
+  if (!view) return `${network.join(":")} (deleted)`;
+  return [networkLink(cluster, view), nad && nad !== view.network.nad && ` by NAD ${nad}`];
 }

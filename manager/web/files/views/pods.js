@@ -2,7 +2,6 @@
 
 import { h } from "../dom.js";
 import { filteredPods, filters } from "../filters.js";
-import { networkLabel } from "../cluster.js";
 import { ofCluster } from "../deployment.js";
 import { link, withFilters } from "../route.js";
 import { commands, contrailctl, kubectl } from "../commands.js";
@@ -62,5 +61,5 @@ export function podFilters(cluster, route) {
 
 function labelsOf(cluster, uuids) {
   const views = uuids.split(",").map((uuid) => [uuid, cluster.network(uuid)]);
-  return views.map(([uuid, view]) => (view ? networkLabel(view) : uuid)).join(" and ");
+  return views.map(([uuid, view]) => (view ? cluster.label(view) : uuid)).join(" and ");
 }

@@ -1,5 +1,6 @@
 // Networks as lanes, and pods as columns that join the lanes of their networks, by node.
 
+import { commands, contrailctl } from "../commands.js";
 import { h } from "../dom.js";
 import { filteredPods } from "../filters.js";
 import { groupsOf } from "../grouping.js";
@@ -31,6 +32,7 @@ export function render({ cluster, route }) {
     ),
     groups.length > 0 && lanes(cluster, groups, route),
     h("details", null, h("summary", null, "The same as a table"), groupTable(cluster, groups, route)),
+    commands(contrailctl("get", "networks"), contrailctl("get", "pods")),
   ];
 }
 
