@@ -53,8 +53,9 @@ def check_interfaces(
     Raises NetnsError or KernelError.
     """
     found: list[str] = []
+    own_tables = frozenset(source.table for plan in plans for source in plan.source_routing)
     for _ in range(_ATTEMPTS):
-        index = _indexed(observe(netns_fd, plans, checkpoint, netns_dir))
+        index = _indexed(observe(netns_fd, plans, checkpoint, netns_dir), own_tables)
         found = []
         for plan in plans:
             checkpoint()
@@ -64,17 +65,19 @@ def check_interfaces(
     return found
 
 
-def _indexed(observed: Observed) -> _Index:
+def _indexed(observed: Observed, own_tables: frozenset[int]) -> _Index:
+    """Tables of source routing have copies of routes, which do not count as these: only packets by rules use them."""
+    used = [each for each in observed.routes if each.table not in own_tables]
     return _Index(
         observed,
         {(each.ifindex, each.local, each.prefix_length): each.flags for each in observed.addresses},
-        frozenset((each.ifindex, each.family, each.network, each.length, each.gateway) for each in observed.routes),
+        frozenset((each.ifindex, each.family, each.network, each.length, each.gateway) for each in used),
         frozenset(
             (each.table, each.ifindex, each.family, each.network, each.length, each.gateway)
             for each in observed.routes
             if observed.rules and each.table not in _KERNEL_TABLES
         ),
-        frozenset(each.family for each in observed.routes if each.length == 0 and each.kind == UNICAST),
+        frozenset(each.family for each in used if each.length == 0 and each.kind == UNICAST),
     )
 
 

@@ -12,6 +12,8 @@ from cni_contrail.daemon.connection_slots import ConnectionSlots
 from cni_contrail.daemon.readiness_cache import ReadinessCache
 from tests.support.fake_clock import FakeClock
 
+Pairs = list[tuple[socket.socket, socket.socket]]
+
 
 class Check:
     """A check that lasts until it is released."""
@@ -38,6 +40,16 @@ def check() -> Iterator[Check]:
     check = Check()
     yield check
     check.released.set()
+
+
+@pytest.fixture
+def pairs() -> Iterator[Pairs]:
+    """Five connections, each with that of its peer."""
+    found = [socket.socketpair() for _ in range(5)]
+    yield found
+    for pair in found:
+        for end in pair:
+            end.close()
 
 
 def test_a_result_is_served_for_a_second(check: Check, clock: FakeClock) -> None:
@@ -75,6 +87,29 @@ def test_a_check_that_hangs_makes_the_node_unready(check: Check, clock: FakeCloc
         clock.advance(9)
         assert cache.reason() == "readiness: the check has had no result for 11 s"
         check.released.set()
+
+
+def is_shut_down(pair: tuple[socket.socket, socket.socket]) -> bool:
+    """Whether the connection's slot was given to another one."""
+    pair[1].setblocking(False)
+    try:
+        return pair[1].recv(1) == b""
+    except BlockingIOError:
+        return False
+
+
+def test_the_oldest_of_a_peer_with_too_many_connections_makes_room(pairs: Pairs) -> None:
+    slots = ConnectionSlots(limit=4, per_peer=2)
+    for pair, peer in zip(pairs, ["b", "a", "a", "a"], strict=False):
+        assert slots.take(pair[0], peer)
+    assert [is_shut_down(pair) for pair in pairs] == [False, True, False, False, False]
+
+
+def test_the_oldest_of_all_makes_room_if_there_are_too_many(pairs: Pairs) -> None:
+    slots = ConnectionSlots(limit=4, per_peer=2)
+    for pair, peer in zip(pairs, ["a", "b", "c", "d", "e"], strict=True):
+        assert slots.take(pair[0], peer)
+    assert [is_shut_down(pair) for pair in pairs] == [True, False, False, False, False]
 
 
 def test_a_connection_waits_for_the_slot_of_one_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:

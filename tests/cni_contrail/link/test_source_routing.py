@@ -122,6 +122,10 @@ SPOILT = [
     ("-6 rule del from fd00::5 table 1000", "The sandbox has no rule from fd00::5 to table 1000."),
     ("route del default table 1001", "eth1 does not have the route to 0.0.0.0/0 via 10.0.0.1 in table 1001."),
     ("-6 route del fd00::/64 table 1000", "eth0 does not have the route to fd00::/64 in table 1000."),
+    # Of these, tables of source routing have copies.
+    ("route del default", "The sandbox has no IPv4 default route, through eth0 or any other interface."),
+    ("-6 route del default", "The sandbox has no IPv6 default route, through eth0 or any other interface."),
+    ("route del 10.100.0.0/16 dev eth1", "eth1 does not have the route to 10.100.0.0/16 via 10.0.0.9."),
 ]
 
 
