@@ -75,9 +75,7 @@ class Installation:
                 return reason
         self._keep(self._conflist, content)
         if upstream:
-            self._replaced.set_aside(upstream.path)
-            without = [f"no counterpart: {note}" for note in upstream.notes]
-            self._log.info("; ".join([f"took over {upstream.path}", *without]))
+            self._set_aside(upstream)
         return ""
 
     def withdraw_list(self) -> bool:
@@ -106,6 +104,13 @@ class Installation:
                 self._log.info(f"left {each.path}: it is that of Contrail's own plugin, or of another one")
             elif each.remove():
                 self._log.info(f"removed {each.path}")
+
+    def _set_aside(self, upstream: UpstreamConfiguration) -> None:
+        for path in (*upstream.unread, upstream.path):  # after a kill, the one that counts is still the first
+            self._replaced.set_aside(path)
+        notes = [f"not read by it: {path}" for path in upstream.unread]
+        notes += [f"no counterpart: {note}" for note in upstream.notes]
+        self._log.info("; ".join([f"took over {upstream.path}", *notes]))
 
     def _keep(self, file: _Installed, content: bytes) -> None:
         if file.put(content):

@@ -43,24 +43,32 @@ _KNOWN_AT_TOP = ("cniVersion", "name", "type", "contrail", "cniName")
 
 
 class UpstreamConfiguration(NamedTuple):
-    """The file at `path` on the node: `values` by our keys, defaults included; texts on keys without counterpart."""
+    """The file at `path` on the node: `values` by our keys, defaults included; texts on keys without counterpart.
+
+    `unread` are later files with such names, which the upstream plugin does not read.
+    """
 
     path: str
     values: Mapping[str, Any]
     notes: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
 def find_upstream(root: str, directory: str) -> UpstreamConfiguration | None:
     """Returns the first configuration of the upstream plugin in `directory` of the node at `root`, None without any.
 
-    Raises InstallError if a file that may be one is invalid.
+    Raises InstallError if a file that may be one, and no valid one is before it, is invalid.
     """
     try:
         names = sorted(name for name in os.listdir(root + directory) if name.endswith(ENDINGS))
     except OSError:  # reported by who writes there
         return None
     paths = [f"{directory}/{name}" for name in names if not os.path.isdir(f"{root}{directory}/{name}")]
-    return next(filter(None, (_read(root, path) for path in paths)), None)
+    for index, path in enumerate(paths):
+        if upstream := _read(root, path):
+            unread = (each for each in paths[index + 1 :] if not _is_of_another_plugin(root, each))
+            return upstream._replace(unread=tuple(unread))
+    return None
 
 
 def check_take_over(upstream: UpstreamConfiguration, network: NetworkList | None, ours: Settings) -> None:
@@ -89,6 +97,13 @@ def _read(root: str, path: str) -> UpstreamConfiguration | None:
         raise InstallError(str(error).removeprefix(root)) from error
     plugin = network.plugins[0]
     return _upstream(path, network.name, plugin) if plugin.type == PLUGIN else None
+
+
+def _is_of_another_plugin(root: str, path: str) -> bool:
+    try:
+        return load_file(root + path).plugins[0].type != PLUGIN
+    except NetworkConfigurationError:
+        return False
 
 
 def _upstream(path: str, name: str, plugin: PluginConfiguration) -> UpstreamConfiguration:

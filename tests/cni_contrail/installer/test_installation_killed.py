@@ -23,7 +23,7 @@ from tests.cni_contrail.installer.conftest import (
     network_list,
 )
 from tests.cni_contrail.installer.test_uninstaller import stops_after
-from tests.cni_contrail.installer.upstream_node import CONF, EXECUTABLE, KEPT_PLUGIN, UpstreamNode
+from tests.cni_contrail.installer.upstream_node import CONF, EXECUTABLE, KEPT_PLUGIN, TF_CONF, UpstreamNode
 from tests.support.scripted_agents import ScriptedAgent
 
 STEPS = ("open", "write", "fchmod", "fsync", "rename", "link", "symlink", "unlink")
@@ -190,6 +190,18 @@ def test_a_take_over(upstream_node: UpstreamNode, killer: Killer) -> None:
         take_over(upstream_node)  # the next process goes on
         assert upstream_node.path(KEPT_PLUGIN).read_bytes() == EXECUTABLE
         assert not any(name.endswith(".part") for name in upstream_node.files())
+        upstream_node.installation().remove()
+        assert upstream_node.snapshot() == before
+
+
+def test_a_take_over_of_two_configurations_of_which_the_first_counts(
+    upstream_node: UpstreamNode, killer: Killer
+) -> None:
+    upstream_node.install_upstream(TF_CONF, **{"cluster-name": "old"})
+    before = upstream_node.snapshot()
+    for _ in kills(killer, lambda: take_over(upstream_node)):
+        found = find_upstream(upstream_node.paths.root, CONFIGURATIONS)
+        assert found is None or found.path == f"/{CONF}"
         upstream_node.installation().remove()
         assert upstream_node.snapshot() == before
 

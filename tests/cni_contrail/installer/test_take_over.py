@@ -18,6 +18,7 @@ from tests.cni_contrail.installer.upstream_node import (
     EXECUTABLE,
     KEPT_CONF,
     KEPT_PLUGIN,
+    TF_CONF,
     UpstreamNode,
     upstream_text,
 )
@@ -58,6 +59,38 @@ def test_there_and_back(upstream_node: UpstreamNode, keeper: Keeper, capfd: pyte
     logged = capfd.readouterr().err
     assert logged.count(f"took over /{CONF}") == 1
     assert 'no counterpart: log-file "/var/log/contrail/cni/opencontrail.log"' in logged
+    uninstall(upstream_node)
+    assert upstream_node.files() == sorted(before)
+    assert upstream_node.snapshot() == before
+
+
+def test_a_node_of_the_operator_of_tungsten_fabric(upstream_node: UpstreamNode, keeper: Keeper) -> None:
+    upstream_node.path(CONF).unlink()
+    upstream_node.install_upstream(TF_CONF)
+    before = upstream_node.snapshot()
+    refusal = f"/{TF_CONF}: Contrail's own plugin is installed: use --take-over to replace it"
+    assert upstream_node.look().errors == (refusal,)
+    keeper.look()
+    assert upstream_node.reported() == DONE
+    assert upstream_node.files() == sorted({*TAKEN_OVER, f"{TF_CONF}.upstream"} - {KEPT_CONF})
+    assert upstream_node.first_configuration().name == "10-contrail.conflist"
+    uninstall(upstream_node)
+    assert upstream_node.files() == sorted(before)
+    assert upstream_node.snapshot() == before
+
+
+@pytest.mark.parametrize("text", [upstream_text(**{"cluster-name": "old"}), "{"], ids=["other settings", "broken"])
+def test_a_second_configuration_which_contrails_plugin_does_not_read(
+    upstream_node: UpstreamNode, keeper: Keeper, capfd: pytest.CaptureFixture[str], text: str
+) -> None:
+    """As after a change from one of its installers to the other."""
+    upstream_node.path(TF_CONF).write_text(text)
+    before = upstream_node.snapshot()
+    for _ in range(2):
+        keeper.look()
+        assert upstream_node.reported() == DONE
+        assert upstream_node.files() == sorted([*TAKEN_OVER, f"{TF_CONF}.upstream"])
+    assert f"took over /{CONF}; not read by it: /{TF_CONF}" in capfd.readouterr().err
     uninstall(upstream_node)
     assert upstream_node.files() == sorted(before)
     assert upstream_node.snapshot() == before

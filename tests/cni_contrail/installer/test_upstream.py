@@ -86,6 +86,23 @@ class TestPrinting:
             "agent-socket": "",
         }
 
+    @pytest.mark.parametrize(
+        ("name", "document"),
+        [
+            ("10-tf-cni.conf", json.loads(without("mtu"))),
+            ("10-contrail.conf", json.loads(without("cluster-name", "mtu", "meta-plugin")) | {"cniVersion": "0.2.0"}),
+            ("11-opencontrail.conf", json.loads(without("mtu", "log-file", "log-level"))),
+        ],
+        ids=["operator of Tungsten Fabric", "before clusters had names", "other number"],
+    )
+    def test_what_several_installers_write_has_the_same_settings(
+        self, directory: Path, capsys: pytest.CaptureFixture[str], name: str, document: dict[str, Any]
+    ) -> None:
+        (directory / name).write_text(json.dumps(document))
+        expected = {"cluster-name": "k8s", "mtu": 1500, "poll-timeout": 5, "poll-retries": 15}
+        assert yaml.safe_load(printed(directory, capsys)).items() >= expected.items()
+        assert refusal(directory, Settings()) == ""
+
     def test_each_setting_without_counterpart_is_named_with_its_value(
         self, directory: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

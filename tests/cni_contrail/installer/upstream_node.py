@@ -8,6 +8,7 @@ from typing import Any
 from tests.cni_contrail.installer.conftest import CONFLIST, PLUGIN, InstallerNode
 
 CONF = "etc/cni/net.d/10-contrail.conf"
+TF_CONF = "etc/cni/net.d/10-tf-cni.conf"  # as the operator of Tungsten Fabric names it
 KEPT_CONF = f"{CONF}.upstream"
 KEPT_PLUGIN = f"{PLUGIN}.upstream"
 
@@ -46,13 +47,13 @@ class UpstreamNode(InstallerNode):
 
     port = 9091
 
-    def install_upstream(self, **section: Any) -> None:
+    def install_upstream(self, conf: str = CONF, /, **section: Any) -> None:
         """Writes executable and configuration, as each start of Contrail's installer does."""
         self.path(PLUGIN).write_bytes(EXECUTABLE)
         self.path(PLUGIN).chmod(0o750)
-        self.path(CONF).write_text(upstream_text(**{"vrouter-port": self.port} | section))
-        self.path(CONF).chmod(0o640)
-        for name in (PLUGIN, CONF):
+        self.path(conf).write_text(upstream_text(**{"vrouter-port": self.port} | section))
+        self.path(conf).chmod(0o640)
+        for name in (PLUGIN, conf):
             os.utime(self.path(name), (1_600_000_000, 1_600_000_000))
 
     def configure_agent(self, port: int) -> None:
@@ -62,7 +63,7 @@ class UpstreamNode(InstallerNode):
 
     def snapshot(self) -> dict[str, tuple[bytes, int, float]]:
         """Contents, modes and times of the files that are Contrail's or take their names."""
-        paths = [(name, self.path(name)) for name in (PLUGIN, CONF) if self.path(name).exists()]
+        paths = [(name, self.path(name)) for name in (PLUGIN, CONF, TF_CONF) if self.path(name).exists()]
         return {name: (path.read_bytes(), path.stat().st_mode, path.stat().st_mtime) for name, path in paths}
 
     def first_configuration(self) -> Path:
