@@ -20,7 +20,7 @@ from cni_contrail.errors import PluginError
 from cni_contrail.interfaces.fields import UUID
 from cni_contrail.interfaces.names import host_name
 from cni_contrail.link.remove import HostLink
-from cni_contrail.state.files import remove_if_exists
+from cni_contrail.state.files import make_searchable, remove_if_exists
 from cni_contrail.state.port_files import PortFile
 
 # ASCII, since upstream counts bytes, and without what the kernel rejects or expands ("eth%d") in a name.
@@ -58,6 +58,7 @@ def _remove_list_cache(request: Request) -> None:
     Best effort: no later call needs it.
     """
     directory = os.path.join(os.path.dirname(request.node.settings.config_dir), "multus")
+    make_searchable(directory)
     try:
         remove_if_exists(os.path.join(directory, request.virtual_machine_name))
     except PluginError as error:

@@ -11,6 +11,7 @@ _MAX_NAME = 128
 _DIGEST = 65  # characters, with the dot before it
 _PART = ".part"
 _CREATE_ATTEMPTS = 16
+_SEARCH_BY_OWNER = 0o100
 
 
 def write_atomically(path: str, data: bytes) -> None:
@@ -125,6 +126,17 @@ def list_names(directory: str) -> list[str]:
         return []
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"{cut(directory)}: cannot read: {error.strerror}") from error
+
+
+def make_searchable(directory: str) -> None:
+    """Lets the owner open files in an existing directory that the upstream plugin created: its mode there is 0644.
+
+    Root without further capabilities, as in the daemon's container, is stopped by that.
+    """
+    with contextlib.suppress(OSError):  # reported by who opens a file
+        mode = os.stat(directory).st_mode & 0o7777
+        if not mode & _SEARCH_BY_OWNER:
+            os.chmod(directory, mode | _SEARCH_BY_OWNER)
 
 
 def remove_partial_files(directory: str) -> None:

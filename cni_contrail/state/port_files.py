@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.state.files import (
     list_names,
+    make_searchable,
     read_if_exists,
     remove_if_exists,
     write_atomically,
@@ -50,6 +51,7 @@ class PortFiles:
         """Returns all files of ports that a plugin wrote; other files are ignored."""
         if len(os.path.basename(self.directory)) > _MAX_NAME:
             return []  # names of pods may be longer than those of directories
+        make_searchable(self.directory)
         paths = [os.path.join(self.directory, name) for name in list_names(self.directory)]
         return [PortFile(path, port) for path in paths if (port := _read_port(path)) is not None]
 
@@ -69,6 +71,7 @@ class PortFiles:
                     remove_if_exists(file.path)
 
     def _locked(self) -> LockedDirectory:
+        make_searchable(self.directory)
         return LockedDirectory(self.directory, _LOCK_TIMEOUT)
 
 

@@ -1,14 +1,16 @@
 """Pods attached by the upstream plugin before this one replaced it: DEL finds them by upstream's port files."""
 
 import json
+import os
 import uuid
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
+from tests.cni_contrail.conftest import by_entry_point
 from tests.support.netns import Netns
-from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin import COMMAND, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent
 
 
@@ -88,6 +90,26 @@ def test_the_list_that_upstream_keeps_under_multus_is_removed_with_the_last_inte
     assert (caches / pod.vm_name).exists()
     plugin.delete(pod, "eth0", settings={"mode": "delegated"}).succeeded()
     assert [path.name for path in caches.iterdir()] == ["k8s__demo__other"]
+
+
+@by_entry_point
+def test_folders_as_upstream_makes_them_need_no_capability(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+) -> None:
+    """The daemon's container has none that goes past the mode of a folder."""
+    files = attach_as_upstream(plugin, pod, sandbox, "eth0").parent
+    cache = plugin.config_dir.parent / "multus" / pod.vm_name
+    cache.parent.mkdir()
+    cache.write_text("[]")
+    for folder in (files, cache.parent):
+        folder.chmod(0o644)
+    command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", *COMMAND)
+    environment = os.environ | plugin.environment("DEL", pod)
+    ended = plugin.node.run(*command, env=environment, input=json.dumps(plugin.config()))
+    assert ended.returncode == 0, ended.stdout
+    assert (plugin.node.links(), plugin.files()) == ([], [])
+    assert not files.exists()
+    assert not cache.exists()
 
 
 def test_the_list_of_upstream_is_found_beside_a_directory_with_a_slash_at_its_end(
