@@ -2,7 +2,7 @@
 happens to the container."""
 
 from cni_contrail.datapath.namespaces import name_of
-from tests.e2e.container.conftest import PodmanNode
+from tests.e2e.container.podman_node import PodmanNode
 
 VNI = 7
 
