@@ -13,6 +13,7 @@ Blocking and not thread-safe: the caller makes one change at a time, in a thread
 import contextlib
 import logging
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -140,6 +141,17 @@ def remove_if_empty(directory: str) -> None:
     # rmdir itself checks for emptiness, so a file that appears meanwhile is never lost.
     with contextlib.suppress(OSError):
         os.rmdir(directory)
+
+
+def make_searchable(directory: str) -> None:
+    """Lets the owner open files in a directory, if it exists. Contrail's CNI plugin creates its own with mode 0644.
+
+    That stops root if it has no further capabilities, as in the agent's container.
+    """
+    with contextlib.suppress(OSError):  # reported by who opens a file
+        mode = stat.S_IMODE(os.stat(directory).st_mode)
+        if not mode & stat.S_IXUSR:
+            os.chmod(directory, mode | stat.S_IXUSR)
 
 
 def _create_directory(path: str) -> None:

@@ -23,6 +23,7 @@ from agent_api.atomic_files import (
     AtomicFileWriter,
     encode_file,
     list_directory,
+    make_searchable,
     quarantine,
     read_json,
     regular_files,
@@ -68,6 +69,8 @@ class PortDirectory:
 
     def change(self, *, write: Sequence[Port] = (), remove: Sequence[Port] = ()) -> None:
         """Writes and removes files, all or nothing; removing a missing file is not an error."""
+        for directory in {os.path.dirname(self.path(port)) for port in (*write, *remove)}:
+            make_searchable(directory)
         with storage_errors():
             self._files.apply(
                 write={self.path(port): encode_file(port) for port in write if not self._is_written_by_plugin(port)},
@@ -100,6 +103,7 @@ class PortDirectory:
                 remove_if_empty(directory.path)
 
     def _load_from(self, directory: str, read: _Read) -> Iterator[tuple[int, Port]]:
+        make_searchable(directory)
         for file in regular_files(directory):
             if is_uuid(file.name):  # other files belong to tools or editors and are left alone
                 port = read(file.path)
