@@ -5,7 +5,7 @@ A UNIQUE constraint enforces that an address has one owner; the pools in memory 
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from contrail_config.embedded.rows import json_list
 from contrail_config.embedded.virtual_network_table import VirtualNetworkTable
 from contrail_config.errors import AddressUnavailableError, ExhaustedError
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
-from contrail_config.store import DEFAULT_HOLD, AddressPage, AddressRequest, StoredAddress
+from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, AddressPage, AddressRequest, StoredAddress
 
 _SELECT_ALLOCATED = """
     SELECT owner, network, family, address FROM addresses
@@ -41,6 +41,8 @@ _SHORTEN_HOLDS = """
     UPDATE addresses SET held_until = min(held_until, :until)
     WHERE owner IN (SELECT value FROM json_each(:owners)) AND held_until IS NOT NULL
 """
+
+_LIMIT_HOLDS = "UPDATE addresses SET held_until = :until WHERE held_until > :until"
 
 _SELECT_HELD = """
     SELECT owner, network FROM addresses
@@ -128,6 +130,11 @@ class AddressTable:
     def shorten_holds(self, owners: Sequence[str], *, hold: float) -> None:
         """Shortens the holds of addresses that the owners released to at most `hold` seconds from now."""
         self._db.execute(_SHORTEN_HOLDS, {"until": self._clock() + hold, "owners": json_list(owners)})
+
+    def limit_holds(self) -> None:
+        """Shortens all holds to the longest that there is: the clock may have been set back since they began."""
+        with suppress(sqlite3.OperationalError):  # a full disk: such a hold lasts longer, but the store opens
+            self._db.execute(_LIMIT_HOLDS, {"until": self._clock() + UNPLUGGED_HOLD})
 
     def owners(self) -> set[str]:
         """Returns the uuids of all interfaces that have addresses."""

@@ -30,6 +30,7 @@ class Engine:
         self.networks = VirtualNetworkTable(connection, self.changes)
         self.pools = AddressPools(connection)
         self.addresses = AddressTable(connection, self.networks, self.pools, clock=clock)
+        self.addresses.limit_holds()
         self.virtual_machines = VirtualMachineTable(connection, self.changes, self.addresses)
         self.events = EventTable(connection, clock=clock)
         self.identities = IdentityTable(connection)

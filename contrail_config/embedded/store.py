@@ -9,7 +9,6 @@ Not guaranteed: writes by other processes. One process owns the file; others may
 """
 
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -23,6 +22,7 @@ from contrail_config.embedded.watcher import Watcher
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreFullError
 from contrail_config.objects import Event, InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
+from contrail_config.steady_clock import SteadyClock
 from contrail_config.store import (
     DEFAULT_HOLD,
     AddressPage,
@@ -52,14 +52,14 @@ class SqliteStore:
         self._full_disk = FullDisk(partial(worker.run, engine.database.probe, writes=True))
 
     @classmethod
-    async def open(cls, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time) -> "SqliteStore":
+    async def open(cls, path: str | os.PathLike[str], *, clock: Callable[[], float] | None = None) -> "SqliteStore":
         """Opens the file, or creates it (0600) with its directory (0700). `clock` returns seconds since the epoch.
 
         Raises StoreUnavailableError, which names the file, if another process has locked it (the message has its id),
         if it is damaged, belongs to another application or a newer release, or on a system error.
         """
         path = os.fspath(path)
-        worker = Worker(partial(Engine, path, clock=clock), name=f"store {path}")
+        worker = Worker(partial(Engine, path, clock=clock or SteadyClock()), name=f"store {path}")
         return cls(worker, await worker.start())
 
     async def put_network(self, network: VirtualNetwork) -> VirtualNetwork:

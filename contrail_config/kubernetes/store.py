@@ -10,7 +10,6 @@ one change. Addresses that are part of an existing virtual machine are released 
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import NoReturn
@@ -57,6 +56,7 @@ from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, no
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import ConfigObjectOf, Watcher
 from contrail_config.objects import InterfaceAddress, NetworkSlice, VirtualMachine, VirtualNetwork
+from contrail_config.steady_clock import SteadyClock
 from contrail_config.store import (
     DEFAULT_HOLD,
     AddressPage,
@@ -71,17 +71,6 @@ log = logging.getLogger(__name__)
 
 _RECOVERIES = 8
 """Recovery operations at a time."""
-
-
-class SteadyClock:
-    """Wall clock that ignores later changes of the system time, so that no hold ends early."""
-
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
-
-    def __call__(self) -> float:
-        """Returns seconds since the epoch."""
-        return self._offset + time.monotonic()
 
 
 class KubernetesStore:

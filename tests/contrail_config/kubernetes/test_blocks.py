@@ -18,7 +18,7 @@ from contrail_config.kubernetes.blocks import (
     has_allocations,
 )
 from contrail_config.kubernetes.kinds import NETWORK_LABEL, AddressBlockObject, Document, FullMetadata
-from contrail_config.kubernetes.store import SteadyClock
+from contrail_config.steady_clock import SteadyClock
 from contrail_config.store import DEFAULT_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.address_blocks import block_entries
