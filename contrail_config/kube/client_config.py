@@ -17,10 +17,17 @@ class ClientCertificate(NamedTuple):
 
 
 class Credential(NamedTuple):
-    """A bearer token, a client certificate, both or neither."""
+    """A bearer token, a client certificate, both or neither; `token_origin` names where the token was configured."""
 
     token: str = ""
     certificate: ClientCertificate | None = None
+    token_origin: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Where token and certificate were configured, for errors; empty for neither."""
+        certificate = self.certificate.origin if self.certificate else ""
+        return " and ".join(filter(None, (self.token_origin, certificate)))
 
 
 class Credentials(Protocol):
@@ -37,7 +44,9 @@ class Credentials(Protocol):
 
 
 class Tls(Protocol):
-    """Provider of the TLS context of new connections."""
+    """Provider of the TLS context of new connections. `origin` names the authorities that it trusts, for errors."""
+
+    origin: str
 
     async def context(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
         """Returns the context, the same object until its inputs change. Raises KubeConfigurationError."""

@@ -130,7 +130,7 @@ class LeaderElection:
         except TimeoutError as error:
             if not limit.expired():
                 raise  # a TimeoutError of the body, not ours
-            raise KubeLeadershipLostError(f"lease {self._name}: lost") from error
+            raise KubeLeadershipLostError(f"lease {self._name}: lost{self._reason}") from error
 
     async def _acquire(self) -> None:
         while True:
@@ -173,6 +173,11 @@ class LeaderElection:
         self._set_problem(None)
         self.leadership.until = began + self._timings.renew_deadline if self._held else 0.0
         return self._held is not None
+
+    @property
+    def _reason(self) -> str:
+        """The last attempt's problem, as the end of a message; empty if it had none."""
+        return (self.problem or "").removeprefix(f"lease {self._name}")
 
     def _set_problem(self, problem: str | None) -> None:
         if problem is None:

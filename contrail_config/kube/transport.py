@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from typing import NamedTuple
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from contrail_config.http_client.connections import abort, connection_problem
@@ -113,24 +114,30 @@ class Transport:
 
     async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
         """Returns a successful response, with its body unread."""
-        response = await self._send_authenticated(request)
+        response, credential = await self._send_authenticated(request)
         if response.status < 300:
             return response
         async with response:  # the body is read completely, so the connection returns to the pool
             status = read_status(await response.read())
         if response.status == 403:
             self.authorization_failures.record(status.message)
+        if response.status == 401 and credential.origin:  # the server's own message names nothing
+            status = msgspec.structs.replace(status, message=f"the server rejected {credential.origin}")
         raise status_error(str(request), response.status, status, response.headers)
 
-    async def _send_authenticated(self, request: ApiRequest) -> aiohttp.ClientResponse:
-        """Sends the request; on 401 reloads the credentials and sends it again, if they can have changed."""
+    async def _send_authenticated(self, request: ApiRequest) -> tuple[aiohttp.ClientResponse, Credential]:
+        """Sends the request; on 401 reloads the credentials and sends it again, if they can have changed.
+
+        Returns the response and the credential that was sent last.
+        """
         credential = await self._config.credentials.current()
         response = await self._send(request, credential)
         # once only: a token that is still rejected after a reload is wrong, not outdated
         if response.status == 401 and self._config.credentials.invalidate(credential):
             response.close()
-            response = await self._send(request, await self._config.credentials.current())
-        return response
+            credential = await self._config.credentials.current()
+            response = await self._send(request, credential)
+        return response, credential
 
     async def _send(self, request: ApiRequest, credential: Credential) -> aiohttp.ClientResponse:
         tls = self._config.tls
@@ -153,10 +160,12 @@ class Transport:
                 timeout=_NO_TIMEOUT,
                 allow_redirects=False,  # a redirect would send the token to another server
             )
-        except aiohttp.ClientConnectorCertificateError:
-            if tls:
-                tls.invalidate()  # the CA may have rotated; the caller's retry reads it again
-            raise
+        except aiohttp.ClientConnectorCertificateError as error:
+            if tls is None:
+                raise
+            tls.invalidate()  # the CA may have rotated; the caller's retry reads it again
+            problem = f"{request}: {connection_problem(error)} (verified with {tls.origin})"
+            raise KubeUnavailableError(problem) from error
         else:
             status = str(response.status)
             return response

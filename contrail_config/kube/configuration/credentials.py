@@ -18,12 +18,14 @@ class ConfiguredCredentials:
         self, *, token: ValueSource | None = None, certificate: tuple[ValueSource, ValueSource] | None = None
     ) -> None:
         self._token = _token(token) if token else None
+        self._token_origin = token.origin if token else ""
         self._certificate = _certificate(*certificate) if certificate else None
 
     async def current(self) -> Credential:
         """Returns the credential. Raises KubeConfigurationError."""
         token = await self._token.current() if self._token else ""
-        return Credential(token, await self._certificate.current() if self._certificate else None)
+        certificate = await self._certificate.current() if self._certificate else None
+        return Credential(token, certificate, self._token_origin)
 
     def invalidate(self, _rejected: Credential) -> bool:
         """Makes the next call read the files again; returns False if there are none."""

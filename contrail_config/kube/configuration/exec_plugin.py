@@ -132,7 +132,8 @@ class ExecCredentials:
             raise self._failure(f"printed {printed.api_version} {printed.kind}, not {self._plugin.api_version}")
         status = printed.status
         token = check_token(status.token.encode(), origin=self._origin) if status.token else ""
-        return Credential(token, self._certificate(status)), status.expiration_timestamp
+        credential = Credential(token, self._certificate(status), self._origin if token else "")
+        return credential, status.expiration_timestamp
 
     def _certificate(self, status: _Status) -> ClientCertificate | None:
         chain, key = status.client_certificate_data, status.client_key_data

@@ -13,6 +13,7 @@ class RotatingTls:
     """TLS contexts that trust `authority`, or the system's authorities if None, or any server if not `verify`."""
 
     def __init__(self, authority: ValueSource | None, *, verify: bool = True) -> None:
+        self.origin = authority.origin if authority else "the system's authorities"
         self._authority = _authority(authority) if authority else None
         self._verify = verify
         self._inputs: tuple[str | None, ClientCertificate | None] | None = None

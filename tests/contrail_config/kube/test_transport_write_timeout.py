@@ -40,6 +40,8 @@ class NewTokens(Anonymous):
 class LateTls:
     """Trusts the authority of the tests, after a delay."""
 
+    origin = "authority.pem"
+
     def __init__(self) -> None:
         self._context = ssl.create_default_context(cafile=path("authority.pem"))
 

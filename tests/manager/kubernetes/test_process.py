@@ -112,7 +112,7 @@ async def test_a_manager_that_cannot_renew_its_lease_ends_with_one_line(
     server.faults.hung = True
     assert await asyncio.to_thread(manager.ended) == 1
     text = manager.log.read_text()
-    assert text.splitlines()[-1] == "contrail-manager: lease contrail-manager: lost"
+    assert text.splitlines()[-1] == "contrail-manager: lease contrail-manager: lost: timed out"
     assert "Traceback" not in text
 
 

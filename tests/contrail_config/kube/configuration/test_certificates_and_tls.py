@@ -85,7 +85,7 @@ async def test_a_rotated_authority_is_trusted_at_once(write_kubeconfig: WriteKub
     async with serve_fake_apiserver(tls=server_context("other-server")) as server:
         file = write_kubeconfig(server.url, cluster={"server": server.url, "certificate-authority": str(authority)})
         async with connect(await load_client_config(kubeconfig=file)) as client:
-            with pytest.raises(KubeUnavailableError):
+            with pytest.raises(KubeUnavailableError, match=f"verified with .*certificate-authority: {authority}"):
                 await client.list_all(CONFIG_MAPS)
             authority.write_text(text("other-authority.pem"))
             await client.list_all(CONFIG_MAPS)

@@ -73,14 +73,16 @@ async def test_a_token_that_stays_wrong_fails_after_two_attempts(
     server: FakeApiServer, write_kubeconfig: WriteKubeconfig, token_file: Path
 ) -> None:
     server.faults.tokens = {"new"}
-    with pytest.raises(KubeUnauthorizedError):
+    with pytest.raises(
+        KubeUnauthorizedError, match=f"401 .*: the server rejected .*users 'me': tokenFile: {token_file}"
+    ):
         await ask_by(write_kubeconfig(server.url, user={"tokenFile": str(token_file)}))
     assert server.callers == ["old", "old"]
 
 
 async def test_a_static_token_is_tried_once(server: FakeApiServer, write_kubeconfig: WriteKubeconfig) -> None:
     server.faults.tokens = {"new"}
-    with pytest.raises(KubeUnauthorizedError):
+    with pytest.raises(KubeUnauthorizedError, match=r"the server rejected .*users 'me': token$"):
         await ask_by(write_kubeconfig(server.url, user={"token": "old"}))
     assert server.callers == ["old"]
 
