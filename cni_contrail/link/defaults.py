@@ -83,7 +83,8 @@ def install_defaults(sandbox: RouteSocket, ends: Sequence[tuple[LinkRef, Interfa
 
 
 def _read(sandbox: RouteSocket, family: int = socket.AF_UNSPEC) -> list[DefaultRouteEntry]:
-    return [route for body in sandbox.dump(routes.dump_routes(family)) for route in routes.parse_default_routes(body)]
+    bodies = sandbox.dump(routes.dump_routes(family), keep=routes.is_default)
+    return [route for body in bodies for route in routes.parse_default_routes(body)]
 
 
 def _delete(sandbox: RouteSocket, unwanted: Sequence[DefaultRouteEntry]) -> None:

@@ -12,7 +12,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 
 from cni_contrail.link import message
@@ -102,10 +102,13 @@ class NetlinkSocket:
         answers, errors = self._exchange(requests)
         return [errors[position] if position in errors else answers[position] for position in range(len(requests))]
 
-    def dump(self, request: NetlinkRequest) -> list[bytes]:
-        """Lists all objects of a kind and returns the bodies of the answers; retries if they change meanwhile."""
+    def dump(self, request: NetlinkRequest, keep: Callable[[bytes], bool] | None = None) -> list[bytes]:
+        """Lists all objects of a kind and returns the bodies of the answers; retries if they change meanwhile.
+
+        With `keep` only those that it accepts are kept in memory: a pod can have millions of routes.
+        """
         for _ in range(_DUMP_ATTEMPTS):
-            bodies = self._dump_once(request)
+            bodies = self._dump_once(request, keep)
             if bodies is not None:
                 return bodies
         raise KernelError(request.what, errno.EINTR, f"changed during each of {_DUMP_ATTEMPTS} attempts to read them")
@@ -166,7 +169,7 @@ class NetlinkSocket:
                 raise kernel_error("read the answers of the kernel", error) from error
             yield from message.messages(data)
 
-    def _dump_once(self, request: NetlinkRequest) -> list[bytes] | None:
+    def _dump_once(self, request: NetlinkRequest, keep: Callable[[bytes], bool] | None) -> list[bytes] | None:
         sequence = self._send([request])
         bodies = []
         interrupted = False
@@ -174,7 +177,8 @@ class NetlinkSocket:
             # Any part of the dump may carry the flag. Read on to the end, or the rest would precede the next answer.
             interrupted = interrupted or bool(answer.flags & message.DUMP_INTERRUPTED)
             if answer.kind not in (message.ERROR, message.DONE):
-                bodies.append(answer.body)
+                if keep is None or keep(answer.body):
+                    bodies.append(answer.body)
             elif (error := _parse_error(answer, request.what)) is not None:
                 raise error
         return None if interrupted else bodies

@@ -43,6 +43,7 @@ _RTM_DELROUTE = 25
 _RTM_GETROUTE = 26
 
 # struct rtmsg: family, destination length, source length, TOS, table, protocol, scope, type, flags
+_DESTINATION_LENGTH = 1  # offset in _HEADER
 _HEADER = struct.Struct("=BBBBBBBBI")
 _HOP = struct.Struct("=HBBi")  # struct rtnexthop: length, flags, weight, link index
 _VIA = struct.Struct("=H")  # struct rtvia: family; then the address
@@ -204,6 +205,11 @@ def parse_routes(body: bytes) -> Iterator[RouteInfo]:
     for hop in _hops(found, flags):
         gateway = None if hop.gateway is None else packed(hop.gateway)[1]
         yield RouteInfo(family, table, kind, network, length, hop.ifindex, gateway)
+
+
+def is_default(body: bytes) -> bool:
+    """Returns whether an answer to `dump_routes` is about a default route, of any table and kind."""
+    return body[_DESTINATION_LENGTH] == 0
 
 
 def parse_default_routes(body: bytes) -> Iterator[DefaultRouteEntry]:

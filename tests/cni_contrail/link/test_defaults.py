@@ -1,6 +1,7 @@
 """Default routes: created exclusively unless requested; replaced ones can be restored."""
 
 import socket
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -214,6 +215,22 @@ def test_default_routes_with_onlink_or_ipv6_gateways_can_be_restored(
     replace_and_remove(make, node, 4)
     restore_defaults(netns_fd, before)
     assert read_default_routes(netns_fd) == before
+
+
+def test_routes_of_a_pod_are_not_kept_in_memory_to_restore_one(
+    sandbox: Netns, netns_fd: int, other: str, other_default: Callable[..., None]
+) -> None:
+    other_default(4)
+    before = read_default_routes(netns_fd)
+    others = [f"route add 10.{n // 62500}.{n // 250 % 250}.{n % 250} dev {other} table 77" for n in range(20_000)]
+    added = sandbox.run("ip", "-batch", "-", input="\n".join(others))
+    assert added.returncode == 0, added.stderr
+    tracemalloc.start()
+    try:
+        restore_defaults(netns_fd, before)
+        assert tracemalloc.get_traced_memory()[1] < 500_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_existing_default_route_is_not_restored_again(

@@ -91,6 +91,14 @@ def test_a_dump_over_several_datagrams_is_complete(kernel: RouteSocket, left: Li
     assert len(kernel.dump(routes.dump_routes())) >= 2000
 
 
+def test_a_dump_keeps_only_what_is_wanted(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
+    node.ip("link", "set", "left", "up")
+    kernel.execute_all([routes.add_route(left, Route(cidr, None), ()) for cidr in ("10.0.0.0/24", "0.0.0.0/0")])
+    (body,) = kernel.dump(routes.dump_routes(socket.AF_INET), keep=routes.is_default)
+    (route,) = routes.parse_default_routes(body)
+    assert route.ifindex == left.ifindex
+
+
 def test_a_rejected_dump_is_an_error(kernel: RouteSocket) -> None:
     unknown = NetlinkRequest(kind=0x7FE, flags=message.DUMP, body=bytes(4), what="read an unknown kind")
     with pytest.raises(KernelError, match=r"^read an unknown kind: Operation not supported"):
