@@ -213,6 +213,9 @@ class SliceStore(Protocol):
         Begins with all slices that exist, and SYNCED, as `Store.watch_virtual_machines`.
         """
 
+    def problems(self) -> list[str]:
+        """Why what its watches have delivered may be out of date; empty if it is not."""
+
 
 class EventPage(NamedTuple):
     """Events, and the token of the page that follows; None after the last."""

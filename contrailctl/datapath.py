@@ -96,7 +96,8 @@ class PortState(msgspec.Struct, frozen=True):
 class DatapathStatus(msgspec.Struct):
     """Answer of the agent to `/datapath/report`, reduced to the keys that are used.
 
-    `refused` are networks that the node does not connect, and subnets to which it has no route.
+    `refused` are networks that the node does not connect, and subnets to which it has no route. `outdated`: why changes
+    in the cluster are not known.
     """
 
     networks: dict[int, _Network]
@@ -105,6 +106,7 @@ class DatapathStatus(msgspec.Struct):
     age: float | None = None
     report: _Report | None = None
     counters: dict[int, dict[str, HostEndCounters]] = {}
+    outdated: tuple[str, ...] = ()
 
     @property
     def silence(self) -> str | None:

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from contrail_config.objects import Event, Refusal, VirtualMachine, VirtualMachineInterface
 from contrailctl.age import format_age
 from contrailctl.agent import AgentApi, Port, interface_names
-from contrailctl.datapath import INDEX_0, NodeNetwork
+from contrailctl.datapath import INDEX_0, DatapathStatus, NodeNetwork
 from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
@@ -89,11 +89,24 @@ def get_datapath(agent: AgentApi) -> Output:
     parts = [table]
     if status.refused:
         parts.append(format_table(("VNI", "REFUSED", "REASON"), [_refusal_row(each) for each in status.refused]))
-    parts.append(
-        "\n".join([f"programmed by: {status.follower or 'nothing'}", *([status.silence] if status.silence else [])])
-    )
-    document = {"items": networks, "refused": status.refused, "follower": status.follower, "age": status.age}
+    parts.append("\n".join(_state_lines(status)))
+    document = {
+        "items": networks,
+        "refused": status.refused,
+        "follower": status.follower,
+        "age": status.age,
+        "outdated": status.outdated,
+    }
     return Output("\n\n".join(parts), document)
+
+
+def _state_lines(status: DatapathStatus) -> Iterator[str]:
+    """Yields what programs the kernel, and what keeps it from being up to date."""
+    yield f"programmed by: {status.follower or 'nothing'}"
+    if status.silence:
+        yield status.silence
+    for reason in status.outdated:
+        yield f"out of date: {reason}"
 
 
 def _virtual_machine(agent: AgentApi, arguments: argparse.Namespace) -> VirtualMachine:

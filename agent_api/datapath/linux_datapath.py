@@ -65,7 +65,8 @@ class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
 
     `networks` are by VNI, the routed ports by 0. `refused`: networks that are not connected, and subnets without a
     route. `follower` programs the kernel now, None if nothing does. `age`: seconds since the report. `counters`: the
-    latest that were reported, of ports by VNI and link; they may be of an earlier report.
+    latest that were reported, of ports by VNI and link; they may be of an earlier report. `outdated`: why changes in
+    the cluster are not known.
     """
 
     version: str | None
@@ -75,6 +76,7 @@ class DatapathStatus(msgspec.Struct, frozen=True, rename="kebab"):
     age: float | None
     report: DatapathReport | None
     counters: PortCounters
+    outdated: tuple[str, ...] = ()
     datapath: Datapath = Datapath.LINUX
 
 
@@ -217,6 +219,7 @@ class LinuxDatapath:
             age=None if reports.latest is None else round(reports.age, 3),
             report=reports.latest,
             counters=reports.counters,
+            outdated=() if self._watches is None else tuple(self._watches.all_problems()),
         )
 
     def _networks(self) -> dict[str, NetworkStatus]:

@@ -56,6 +56,10 @@ class SliceWatches:
         """Why slices are out of date, each reason once."""
         return sorted(set(self._problems.values()))
 
+    def all_problems(self) -> list[str]:
+        """Returns the problems, and those that the store retries by itself without ending a watch."""
+        return [*self.problems, *sorted(set(self._store.problems()))]
+
     async def run(self) -> None:
         """Watches until it is cancelled."""
         try:

@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from agent_api.datapath.kind import Datapath
+from agent_api.datapath.linux_datapath import Spanning
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from contrailctl.datapath import MAX_AGE, DatapathStatus, PortCondition
 from tests.support.contrailctl_command import Run
 from tests.support.served_agent import ServedAgent, port_of, serve_agent, until
-from tests.support.virtual_machines import left_interface, make_virtual_machine, pod_interface
+from tests.support.slices import SlicesInMemory
+from tests.support.virtual_machines import NODE, left_interface, make_virtual_machine, pod_interface
 
 UID = "d8b4a3f0-1d1c-4f0a-9d54-0d2f6f4a1c12"
 VNI = 4711
@@ -140,6 +142,26 @@ async def test_silence_of_the_node_daemon_is_said_below_the_table(contrailctl: R
         "programmed by: nothing",
         "nothing reported yet: contrail-cnid does not program the datapath",
     ]
+
+
+async def test_a_node_that_does_not_learn_of_other_nodes_says_so_until_it_does(
+    contrailctl: Run, store: SqliteStore, tmp_path: Path, pod: VirtualMachine
+) -> None:
+    slices = SlicesInMemory()
+    slices.is_broken = True
+    async with serve_agent(store, tmp_path, datapath=Datapath.LINUX, spanning=Spanning(slices, NODE, 4789)) as served:
+        await store.put_virtual_machine(pod)
+        await until(lambda: bool(served.agent.readiness()))
+        reason = "network slices: watch failed: broken on purpose"
+        get = "--agent", f"http://{served.address}", "get", "datapath"
+        ended = await contrailctl(*get)
+        assert ended.out.splitlines()[-1] == f"out of date: {reason}"
+        slices.is_broken, slices.retried = False, ["networkslices: the server is silent"]
+        await until(lambda: not served.agent.readiness())
+        assert json.loads((await contrailctl(*get, "-o", "json")).out)["outdated"] == slices.retried
+        slices.retried = []
+        assert "out of date" not in (await contrailctl(*get)).out
+        assert json.loads((await contrailctl(*get, "-o", "json")).out)["outdated"] == []
 
 
 async def test_an_agent_without_a_linux_datapath_is_a_failure(contrailctl: Run, agent: str) -> None:

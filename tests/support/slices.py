@@ -14,12 +14,13 @@ Changes = asyncio.Queue[Change[NetworkSlice] | None]
 class SlicesInMemory:
     """`SliceStore` of two groups. `watched` are the networks of each running watch.
 
-    Lists do not end while `is_hung`; watches fail while `is_broken`.
+    Lists do not end while `is_hung`; watches fail while `is_broken`. `retried` are problems that end no watch.
     """
 
     def __init__(self) -> None:
         self.is_hung = False
         self.is_broken = False
+        self.retried: list[str] = []
         self._slices: dict[tuple[str, str], NetworkSlice] = {}
         self._watches: dict[Changes, frozenset[str]] = {}
 
@@ -45,6 +46,9 @@ class SlicesInMemory:
         """Ends all watches."""
         for queue in self._watches:
             queue.put_nowait(None)
+
+    def problems(self) -> list[str]:
+        return list(self.retried)
 
     def slice_group(self, network_uuid: str) -> str:
         return network_uuid[-1]

@@ -249,7 +249,7 @@ class TestReports:
         version = (await get(linux))["version"]
         nothing = {"version": version, "networks": {}, "refused": [], "follower": None, "age": None, "report": None}
         async with linux.tcp.get("/datapath/report") as answer:
-            assert await answer.json() == nothing | {"counters": {}, "datapath": "linux"}
+            assert await answer.json() == nothing | {"counters": {}, "outdated": [], "datapath": "linux"}
         counters = {"5": {"tap1": [1, 2, 3, 4]}}
         await post(linux, self.REPORT | {"counters": counters})
         for client in (linux.tcp, linux.unix):

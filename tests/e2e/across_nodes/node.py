@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
 from tests.e2e.polling import wait_until
-from tests.support.cluster_processes import AgentProcess
+from tests.support.cluster_processes import BINARIES, AgentProcess
 from tests.support.datapath_node import NodeDaemon, call_shim
 from tests.support.loopback_proxy import loopback_proxy
 from tests.support.netns import Netns
@@ -112,6 +112,16 @@ class Node:
         finally:
             assert self.namespace.run("nft", "delete table inet hole").returncode == 0
 
+    @contextlib.contextmanager
+    def without_uplink(self) -> Iterator[None]:
+        """Takes the carrier of its link to the fabric, and drops all packets from and to the API server."""
+        with self.black_hole():
+            self._fabric.ip("link", "set", self._port, "down")
+            try:
+                yield
+            finally:
+                self._fabric.ip("link", "set", self._port, "up")
+
     def change_addresses(self, *addresses: str) -> None:
         """Replaces the addresses on the fabric, as DHCP does when a lease is lost."""
         for address in self.addresses:
@@ -149,6 +159,13 @@ class Node:
         """Status and body of the agent's `/readyz`."""
         with self.namespace.inside():
             return self.agent.ask("/readyz")
+
+    def contrailctl(self, *arguments: str) -> str:
+        """Runs contrailctl on the node with its agent; returns the output."""
+        command = [str(BINARIES / "contrailctl"), "--agent", f"http://{self.agent.listen}", *arguments]
+        ended = self.namespace.run(*command)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
 
     def await_report(self, since: float) -> Any:
         """Waits for a report of the daemon that is younger than the monotonic time `since`, and returns it."""
