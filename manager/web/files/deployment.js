@@ -1,5 +1,5 @@
-// What the manager is one of: a cluster whose store is Kubernetes or a Contrail API server, or a single machine, where it
-// has the agent in its own process.
+// What the manager is one of: a cluster whose store is Kubernetes or a Contrail API server, or a single machine, where
+// it has the agent in its own process.
 
 import { request } from "./api.js";
 

@@ -1,7 +1,8 @@
 // What an event is about, as a link to its view if it has one.
 
 import { h } from "./dom.js";
-import { nadAddress, nodeLink, podLink } from "./widgets.js";
+import { nadAddress } from "./network_links.js";
+import { nodeLink, podLink } from "./widgets.js";
 
 export function eventSubject({ kind, namespace, name }) {
   if (kind === "Pod") return ["Pod ", podLink({ namespace, name })];

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { link } from "./route.js";
 import { compare } from "./cluster.js";
-import { networkAddress } from "./widgets.js";
+import { networkAddress } from "./network_links.js";
 
 const LANE = 26;
 const COLUMN = 30;

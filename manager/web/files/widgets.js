@@ -1,6 +1,7 @@
 // What several views show: tables, states, facts, usage.
 
 import { h } from "./dom.js";
+import { networkLink } from "./network_links.js";
 import { link, withFilters } from "./route.js";
 import { ageOf, fullTime } from "./time.js";
 
@@ -8,14 +9,13 @@ const ROWS = 100;
 const MOST_ROWS = 10_000;
 
 /**
- * A table of the first rows, with a link to more. `rows` are arrays of cells, one per header. Those whose first cell is no
- * link are `{key, cells}` if they can move: by its key, or address, a row stays the same while others come and go.
+ * A table of the first rows, with a link to more. `rows` are arrays of cells, one per header. Those whose first cell is
+ * no link are `{key, cells}` if they can move: by its key, or address, a row stays the same while others come and go.
  */
 export function table(name, headers, rows, route = null) {
   if (rows.length === 0) return h("p", { class: "none" }, `No ${name}.`);
   const limit = limitOf(route);
-  const keyed = rows.slice(0, limit).map((row) => (Array.isArray(row) ? { key: row[0]?.props?.href, cells: row } : row));
-  const body = keyed.map(({ key, cells }) =>
+  const body = rows.slice(0, limit).map(keyed).map(({ key, cells }) =>
     h(
       "tr",
       key === undefined ? {} : { key },
@@ -53,6 +53,10 @@ export function table(name, headers, rows, route = null) {
   );
 }
 
+function keyed(row) {
+  return Array.isArray(row) ? { key: row[0]?.props?.href, cells: row } : row;
+}
+
 /** The number of rows that the address asks for, as the link to more does. */
 function limitOf(route) {
   const asked = Number(route?.query.get("rows"));
@@ -70,20 +74,6 @@ export function podLink({ namespace, name }) {
 
 export function nodeLink(name) {
   return name ? h("a", { href: link(["nodes", name]) }, name) : "";
-}
-
-export function networkLink(cluster, view) {
-  return h("a", { href: networkAddress(view) }, cluster.label(view));
-}
-
-/** Address of a network's view: of that of its NAD, or of its whole name, with "-" in place of a namespace. */
-export function networkAddress({ network }) {
-  return network.nad ? nadAddress(network.nad) : link(["networks", "-", network.fqName.join(":")]);
-}
-
-/** Address of the view of the network that a NAD, `namespace/name`, defines. */
-export function nadAddress(nad) {
-  return link(["networks", ...nad.split(/\/(.*)/s, 2)]);
 }
 
 /** Links to the networks of a pod, in the order of its interfaces. */

@@ -67,7 +67,7 @@ function ofNadAlone(context) {
   if (namespace === "-") return [missing];
   return [
     missing,
-    h("p", null, "If a NAD of this name exists, it is invalid, as its events say, or names the network of another one."),
+    h("p", null, "If a NAD of this name exists, it is invalid, as its events say, or names another network."),
     events(context, null, namespace, name),
     commands(
       contrailctl("get", "events", "-n", namespace),

@@ -3,7 +3,8 @@
 import { h } from "../dom.js";
 import { filters } from "../filters.js";
 import { commands, contrailctl } from "../commands.js";
-import { networkLink, table, usage } from "../widgets.js";
+import { networkLink } from "../network_links.js";
+import { table, usage } from "../widgets.js";
 
 export const title = () => "Networks";
 
