@@ -27,7 +27,10 @@ _LISTED = ("queue", "list", "make", "connect", "plug")
 
 
 class AddPhase(NamedTuple):
-    """A phase; both times are in seconds, `after` from the beginning of the ADD."""
+    """A phase; both times are in seconds, `after` from the beginning of the ADD until the phase began first.
+
+    `seconds` are those of all its parts: a list that is not there at once is waited for without the pod's lock.
+    """
 
     name: str
     after: float
@@ -79,7 +82,6 @@ def _ended(request: ShimRequest, call: MeasuredCall, output: CommandOutput) -> E
     args, _ = read_args(request.environment.get("CNI_ARGS", ""))
     container, ifname = request.attachment
     responded = time.perf_counter() if call.responded is None else call.responded
-    phases = (AddPhase(name, started - call.began, seconds) for name, started, seconds in call.ended if name in _LISTED)
     return EndedAdd(
         namespace=_cut(args.get("K8S_POD_NAMESPACE", "")),
         pod=_cut(args.get("K8S_POD_NAME", "")),
@@ -89,10 +91,19 @@ def _ended(request: ShimRequest, call: MeasuredCall, output: CommandOutput) -> E
         # By the clock of now: one that was set during the ADD would move its phases apart.
         began=time.time() - (time.perf_counter() - call.began),
         seconds=responded - call.began,
-        phases=tuple(sorted(phases, key=lambda phase: phase.after)),
+        phases=tuple(_phases(call)),
         code=output.code,
         message=_message(output) if output.status else "",
     )
+
+
+def _phases(call: MeasuredCall) -> list[AddPhase]:
+    phases: dict[str, AddPhase] = {}
+    for name, started, seconds in call.ended:
+        if name in _LISTED:
+            first = phases.get(name, AddPhase(name, started - call.began, 0.0))
+            phases[name] = first._replace(seconds=first.seconds + seconds)
+    return sorted(phases.values(), key=lambda phase: phase.after)
 
 
 def _message(output: CommandOutput) -> str:

@@ -51,8 +51,7 @@ def test_an_add_is_listed_with_its_phases(
     assert (add["code"], add["message"]) == (0, "")
     assert before <= add["began"] <= add["began"] + add["seconds"] <= after + 0.001
     phases = add["phases"]
-    # A list that is not there at once is waited for in a second phase of that name.
-    assert list(dict.fromkeys(phase["name"] for phase in phases)) == ["queue", "list", "make", "plug"]
+    assert [phase["name"] for phase in phases] == ["queue", "list", "make", "plug"]
     begins = [phase["after"] for phase in phases]
     assert begins == sorted(begins)
     assert all(phase["after"] + phase["seconds"] <= add["seconds"] for phase in phases)
@@ -118,6 +117,16 @@ def test_texts_that_are_not_unicode_can_be_served() -> None:
     adds.note(ShimRequest(environment, b"", 0), MeasuredCall("ADD"), failed)
     (add,) = adds.all()
     assert (add.pod, add.message) == ("a?", "invalid name ?")
+
+
+def test_a_list_that_is_not_there_at_once_and_waited_for_is_one_phase() -> None:
+    adds, call = RecentAdds(), MeasuredCall("ADD")
+    parts = [("queue", 0.0, 0.25), ("list", 0.25, 0.25), ("list", 1.0, 2.0), ("make", 3.0, 0.5)]
+    call.ended = [(name, call.began + after, seconds) for name, after, seconds in parts]
+    adds.note(ShimRequest({"CNI_CONTAINERID": "c", "CNI_IFNAME": "eth0"}, b"", 0), call, CommandOutput(0, "{}"))
+    (add,) = adds.all()
+    found = [(phase.name, round(phase.after, 6), round(phase.seconds, 6)) for phase in add.phases]
+    assert found == [("queue", 0.0, 0.25), ("list", 0.25, 2.25), ("make", 3.0, 0.5)]
 
 
 def test_the_oldest_adds_are_dropped() -> None:
