@@ -14,9 +14,22 @@ from tests.support.virtual_networks import allocate_one, make_network, new_owner
 HOUR = 3600.0
 
 
-def set_clock(monkeypatch: pytest.MonkeyPatch, *, ahead: float) -> None:
-    now = time.time
-    monkeypatch.setattr("time.time", lambda: now() + ahead)
+class SystemClock:
+    """The system time, which a test can set `ahead` by some seconds, or back."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self._now = time.time
+
+    def __call__(self) -> float:
+        return self._now() + self.ahead
+
+
+@pytest.fixture
+def system_clock(monkeypatch: pytest.MonkeyPatch) -> SystemClock:
+    clock = SystemClock()
+    monkeypatch.setattr("time.time", clock)
+    return clock
 
 
 async def remaining_hold(store: SqliteStore, network: VirtualNetwork) -> float:
@@ -37,23 +50,21 @@ async def release_the_only_address(store: SqliteStore) -> VirtualNetwork:
 
 
 @pytest.mark.parametrize("ahead", [HOUR, -HOUR])
-async def test_a_hold_lasts_as_long_when_the_clock_is_set(
-    path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float
-) -> None:
+async def test_a_hold_lasts_as_long_when_the_clock_is_set(path: Path, system_clock: SystemClock, ahead: float) -> None:
     store = await SqliteStore.open(path)
     network = await release_the_only_address(store)
-    set_clock(monkeypatch, ahead=ahead)
+    system_clock.ahead = ahead
     assert 0 < await remaining_hold(store, network) <= DEFAULT_HOLD
     await store.close()
 
 
 async def test_no_hold_lasts_an_hour_after_the_clock_was_set_back_before_a_restart(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, system_clock: SystemClock
 ) -> None:
     store = await SqliteStore.open(path)
     network = await release_the_only_address(store)
     await store.close()
-    set_clock(monkeypatch, ahead=-HOUR)
+    system_clock.ahead = -HOUR
     reopened = await SqliteStore.open(path)
     assert 0 < await remaining_hold(reopened, network) <= UNPLUGGED_HOLD
     await reopened.close()
