@@ -159,6 +159,11 @@ class ManagerConfiguration(_Section, frozen=True):
     api_access: ApiAccessSettings = ApiAccessSettings()
 
     @property
+    def store_kind(self) -> str:
+        """`store.kind`: embedded, kubernetes or vnc."""
+        return str(self.store.__struct_config__.tag)
+
+    @property
     def network_mtu(self) -> int | None:
         """The MTU of networks for which none is configured; None if it is what the nodes measure."""
         if isinstance(self.pod_network.mtu, int):

@@ -112,7 +112,7 @@ class Manager:
             event_log,
             meta_plugin=configuration.meta_plugin,
             reports=self.nodes.reports,
-            store_kind=str(configuration.store.__struct_config__.tag),
+            store_kind=configuration.store_kind,
         )
         self._changes = ChangePublisher(
             self.change_log, records=records, networks=self.catalogue.networks, view=self.queries.pod_view

@@ -82,7 +82,7 @@ class ManagerQueries:
         *,
         meta_plugin: MetaPluginSettings,
         reports: Mapping[str, NodeReport],
-        store_kind: str = "",
+        store_kind: str,
     ) -> None:
         self._records = records
         self._store = store

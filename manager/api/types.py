@@ -35,7 +35,7 @@ class PodState(StrEnum):
 
 
 class Summary(ConfigObject, frozen=True):
-    """Numbers of objects, of the pods by state, and the kind of the store, as configured; empty if not known."""
+    """Numbers of objects, of the pods by state, and `store.kind`, empty from a manager of an earlier version."""
 
     networks: int
     interfaces: int

@@ -139,7 +139,8 @@ async def test_a_page_of_150000_pods_takes_little_memory(running: RunningManager
     await running.send_list(NADS[0], PODS[0])
     record = running.manager.pods.records[PODS[0].key]
     records: dict[str, PodRecord] = {f"namespace-{number % 100}/web-{number}": record for number in range(150_000)}
-    queries = ManagerQueries(records, running.store, running.store, meta_plugin=MetaPluginSettings(), reports={})
+    store = running.store
+    queries = ManagerQueries(records, store, store, meta_plugin=MetaPluginSettings(), reports={}, store_kind="embedded")
     tracemalloc.start()
     try:
         page = await queries.pods(ItemFilter(), PageRequest())
