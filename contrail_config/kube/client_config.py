@@ -17,7 +17,10 @@ class ClientCertificate(NamedTuple):
 
 
 class Credential(NamedTuple):
-    """A bearer token, a client certificate, both or neither; `token_origin` names where the token was configured."""
+    """A bearer token, a client certificate, both or neither.
+
+    `token_origin` is the kubeconfig entry or file of the token, for errors.
+    """
 
     token: str = ""
     certificate: ClientCertificate | None = None
@@ -25,7 +28,7 @@ class Credential(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where token and certificate were configured, for errors; empty for neither."""
+        """The kubeconfig entries or files of token and certificate, for errors; empty without both."""
         certificate = self.certificate.origin if self.certificate else ""
         return " and ".join(filter(None, (self.token_origin, certificate)))
 

@@ -102,8 +102,12 @@ class LeaderElection:
         self.leadership = Leadership(name, grace=self._timings.duration - self._timings.renew_deadline)
         self.holder = ""
         """Identity of the holder when the lease was last read, empty if there was none."""
-        self.problem: str | None = None
+        self._reason = ""  # why the last attempt could not read or write the lease
+
+    @property
+    def problem(self) -> str | None:
         """Why the last attempt could not read or write the lease, None if it could."""
+        return f"lease {self._name}: {self._reason}" if self._reason else None
 
     @contextlib.asynccontextmanager
     async def lead(self) -> AsyncIterator[Leadership]:
@@ -130,7 +134,8 @@ class LeaderElection:
         except TimeoutError as error:
             if not limit.expired():
                 raise  # a TimeoutError of the body, not ours
-            raise KubeLeadershipLostError(f"lease {self._name}: lost{self._reason}") from error
+            reason = f": {self._reason}" if self._reason else ""
+            raise KubeLeadershipLostError(f"lease {self._name}: lost{reason}") from error
 
     async def _acquire(self) -> None:
         while True:
@@ -165,27 +170,21 @@ class LeaderElection:
                 self._held = await self._acquire_or_renew(held)
         except (KubeConflictError, KubeExistsError) as error:
             log.info("lease %s: another process wrote it first: %s", self._name, error)
-            self._set_problem(None)
+            self._set_reason("")
             return False
         except (KubeError, TimeoutError) as error:
-            self._set_problem(str(error) or "timed out")
+            self._set_reason(str(error) or "timed out")
             return False
-        self._set_problem(None)
+        self._set_reason("")
         self.leadership.until = began + self._timings.renew_deadline if self._held else 0.0
         return self._held is not None
 
-    @property
-    def _reason(self) -> str:
-        """The last attempt's problem, as the end of a message; empty if it had none."""
-        return (self.problem or "").removeprefix(f"lease {self._name}")
-
-    def _set_problem(self, problem: str | None) -> None:
-        if problem is None:
-            self.problem = None
-            self._warning.clear()
+    def _set_reason(self, reason: str) -> None:
+        self._reason = reason
+        if reason:
+            self._warning.warn(reason)
         else:
-            self.problem = f"lease {self._name}: {problem}"
-            self._warning.warn(problem)
+            self._warning.clear()
 
     async def _acquire_or_renew(self, held: Lease | None) -> Lease | None:
         """Returns the lease as this process wrote it, None if another process holds it."""
