@@ -1,7 +1,6 @@
 """Nodes of a cluster as network namespaces, joined by a fabric, each with its own virtual networks and pods."""
 
 import contextlib
-import os
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -20,19 +19,16 @@ from cni_contrail.datapath.desired import (
 )
 from cni_contrail.datapath.node_outcome import NodeOutcome
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
-from cni_contrail.datapath.routed_port import connect_routed
-from cni_contrail.link.make import make_interfaces
-from cni_contrail.link.netns import open_netns
-from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route
+from cni_contrail.link.plan import Address
 from tests.support.fake_clock import FakeClock
 from tests.support.frames import PacketSocket
 from tests.support.netns import Netns
 from tests.support.node_networks import NodeNetworks
+from tests.support.plugged_pods import plug, plug_routed
 
 PORT = 4789
 MTU = 1430
 ROUTED_GATEWAYS, ROUTED_SUBNETS = ("10.9.0.1", "fd09::1"), ("10.9.0.0/16", "fd09::/64")
-_BEHIND_OTHERS = 0x7FFFFFFF  # metric of the route that the kernel adds for the subnet of an address
 _LAST = b"the last packet"
 GATEWAYS = (Address("10.7.0.1", 24), Address("fd07::1", 64))
 
@@ -190,27 +186,10 @@ class Cluster:
         """Creates a pod of index 0, and connects it as ADD does."""
         number = len(self.routed_pods) + 1
         port = RoutedPort(f"tap{number}", f"02:00:00:00:09:{number:02x}", addresses, ROUTED_GATEWAYS)
-        plan = InterfacePlan(
-            name="eth0",
-            host_name=port.link,
-            alias=f"contrail pod {number}",
-            mac=port.mac,
-            mtu=self.mtu,
-            addresses=(Address(addresses[0], 16, _BEHIND_OTHERS), Address(addresses[1], 64, _BEHIND_OTHERS)),
-            routes=tuple(
-                route
-                for gateway, subnet in zip(ROUTED_GATEWAYS, ROUTED_SUBNETS, strict=True)
-                for route in (Route(f"{gateway}/{128 if ':' in gateway else 32}", None), Route(subnet, gateway))
-            ),
-            defaults=tuple(DefaultRoute(gateway, asked=False) for gateway in ROUTED_GATEWAYS),
-        )
         pod = RoutedPod(Netns("pod"), node, port)
         self._stack.callback(pod.namespace.delete)
-        netns = open_netns(pod.namespace.path)
         with node.namespace.inside():
-            make_interfaces(netns, [plan])
-            connect_routed(port, None)
-        os.close(netns)
+            plug_routed(pod.namespace, port, ROUTED_SUBNETS, mtu=self.mtu)
         self.routed_pods.append(pod)
         return pod
 
@@ -224,13 +203,7 @@ class Cluster:
         port = LocalPort(link, mac or f"02:00:00:00:00:{number:02x}", (f"10.7.0.{number}", f"fd07::{number:x}"))
         pod = FabricPod(Netns("pod"), node, vni, port)
         self._stack.callback(pod.namespace.delete)
-        node.networks.run(
-            vni, "ip", "link", "add", link, "mtu", str(self.mtu), "up", "type", "veth",
-            "peer", "name", "eth0", "address", port.mac, "mtu", str(self.mtu), "netns", pod.namespace.path,
-        )  # fmt: skip
-        for address in (f"{pod.ipv4}/24", f"{pod.ipv6}/64"):
-            pod.namespace.ip("address", "add", address, "dev", "eth0", *(["nodad"] if ":" in address else []))
-        pod.namespace.ip("link", "set", "eth0", "up")
+        plug(pod.namespace, node.networks, vni, port, mtu=self.mtu)
         self.pods.append(pod)
         return pod
 

@@ -5,6 +5,7 @@ from cni_contrail.datapath.node_outcome import INDEX_0
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS
 from tests.cni_contrail.datapath.tunnels.conftest import RED, Pair, connected
 from tests.support.node_fabric import GATEWAYS, Cluster, FabricNode
+from tests.support.plugged_pods import route_by_gateways
 
 BLOCKS = ("10.7.0.0/26", "fd07::/122")
 BORROWED = ("10.7.0.3/32", "fd07::3/128")
@@ -32,11 +33,7 @@ def test_pods_with_borrowed_addresses_reach_the_node_of_the_block(cluster: Clust
     for pod, blocks in ((first, lent), (second, at_home)):
         assert reconcile(cluster, pod.node, *blocks) > 0
         assert reconcile(cluster, pod.node, *blocks) == 0
-        for gateway, subnet in zip(GATEWAYS, ("10.7.0.0/24", "fd07::/64"), strict=True):
-            pod.namespace.ip("route", "delete", subnet, "dev", "eth0")
-            pod.namespace.ip("route", "add", gateway.address, "dev", "eth0")
-            pod.namespace.ip("route", "add", subnet, "via", gateway.address, "dev", "eth0")
-        pod.namespace.ip("neighbour", "flush", "dev", "eth0")
+        route_by_gateways(pod.namespace, GATEWAYS)
     connected(pair)
     assert on_link(second.node) == ["10.7.0.3", "fd07::3"]
     assert on_link(first.node) == []
