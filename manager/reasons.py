@@ -25,6 +25,7 @@ On a network attachment definition:
 | reason | type | when |
 |---|---|---|
 | NetworkCreated | Normal | its network is created |
+| NetworkNotRouted | Warning | it has pods on many nodes, and subnets without a gateway keep it from becoming l3 |
 | NetworkInvalid | Warning | its annotations or its configuration are invalid: pods that name it wait |
 | NetworkNameTaken | Warning | another network already has the name of its network: pods that name it wait |
 | NetworkNotFound | Warning | the network that it refers to does not exist: pods that name it wait |
@@ -71,6 +72,7 @@ class Reason(StrEnum):
     OVERLAPPING_NETWORKS = "OverlappingNetworks"
     NETWORK_CREATED = "NetworkCreated"
     NETWORK_ROUTED = "NetworkRouted"
+    NETWORK_NOT_ROUTED = "NetworkNotRouted"
     NETWORK_INVALID = "NetworkInvalid"
     NETWORK_NAME_TAKEN = "NetworkNameTaken"
     NETWORK_STILL_IN_USE = "NetworkStillInUse"

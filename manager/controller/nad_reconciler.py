@@ -173,7 +173,21 @@ class NadReconciler:
         except ConflictError as error:  # somebody else created it, and the watch has not delivered that yet
             self.dependents.add(key, wanted.fq_name)
             return await self._refuse(record, Reason.NETWORK_NAME_TAKEN, str(error))
+        if own is not None:
+            await self._report_unroutable(record, own)
         return served
+
+    async def _report_unroutable(self, record: NadRecord, network: VirtualNetwork) -> None:
+        """Reports that a network on many nodes cannot become l3, once."""
+        if (unroutable := self.spread.pop_unroutable(network)) is not None:
+            nodes, subnets = unroutable
+            noun, verb = ("subnet", "has") if len(subnets) == 1 else ("subnets", "have")
+            message = (
+                f"network {network.name} has pods on {nodes} nodes and cannot become l3: {noun} {', '.join(subnets)}"
+                f" {verb} no gateway; recreate the NAD with larger subnets, or state its forwarding mode l2_l3"
+            )
+            log.warning("%s: %s", record.nad.key, message)
+            await self._recorder.record(about_nad(record.nad), EventType.WARNING, Reason.NETWORK_NOT_ROUTED, message)
 
     async def _write(self, record: NadRecord, wanted: VirtualNetwork, own: VirtualNetwork | None) -> None:
         record.reported = None

@@ -44,10 +44,39 @@ async def test_a_network_whose_nad_states_its_mode_keeps_it(running: RunningMana
     assert await mode(running) is ForwardingMode.L2_L3
 
 
-def test_a_network_with_a_subnet_without_a_gateway_is_not_routed() -> None:
-    network = make_network("net-a", "10.1.0.0/24")
-    assert SpreadNetworks().add(network, 65)
-    assert not SpreadNetworks().add(msgspec.structs.replace(network, subnets=(Subnet("10.1.0.0/24", None),)), 65)
+@pytest.mark.parametrize("engine", ["embedded"])  # a Contrail API server takes no subnet of one address
+async def test_a_network_with_a_subnet_without_a_gateway_stays_as_it_is_with_one_warning(
+    running: RunningManager,
+) -> None:
+    nad = make_nad("net-a", cidr="10.1.0.0/16,10.2.0.0/32")
+    await running.send_list(nad)
+    for nodes in (65, 66):
+        running.manager.network_spread(NAME, nodes)
+        assert await mode(running) is ForwardingMode.L2_L3
+        await running.send_list(nad)
+    messages = [message for reason, message in await running.events_on(nad) if reason == "NetworkNotRouted"]
+    assert len(messages) == 1
+    assert "has pods on 65 nodes" in messages[0]
+    assert "subnet 10.2.0.0/32 has no gateway" in messages[0]
+    assert "10.1.0.0/16" not in messages[0]
+
+
+def test_a_network_is_warned_about_once_until_its_mode_is_stated() -> None:
+    whole = make_network("net-a", "10.1.0.0/24")
+    network = msgspec.structs.replace(whole, subnets=(Subnet("10.1.0.0/24", None),))
+    definition = parse_nad(make_nad("net-a"), default_mtu=1500)
+    assert isinstance(definition, NetworkDefinition)
+    stated = msgspec.structs.replace(definition, forwarding_mode=ForwardingMode.L2_L3)
+    spread = SpreadNetworks()
+    assert spread.pop_unroutable(network) is None
+    assert spread.add(whole, 65)
+    assert spread.pop_unroutable(whole) is None
+    assert not spread.add(network, 66)
+    assert spread.pop_unroutable(network) == (65, ["10.1.0.0/24"])
+    assert spread.pop_unroutable(network) is None
+    assert spread.with_mode(network, stated, network) == network
+    assert spread.add(network, 67)
+    assert spread.pop_unroutable(network) == (67, ["10.1.0.0/24"])
 
 
 @pytest.mark.parametrize("is_gone", [True, False], ids=["deleted", "mode stated"])
