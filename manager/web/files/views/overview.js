@@ -102,7 +102,7 @@ function now(events) {
     null,
     h("h2", null, "Events"),
     problem(events.problem),
-    eventsByMinute(latest),
+    eventsByMinute(events),
     h(
       "ul",
       { class: "log" },
