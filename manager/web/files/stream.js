@@ -1,7 +1,7 @@
 // A watch of the manager's API: server-sent events, read with fetch, since EventSource sends neither a token nor, after
 // a pause, the last id.
 
-import { request } from "./api.js";
+import { ApiError, request } from "./api.js";
 
 const SILENCE = 60_000; // ms without a byte after which the connection counts as lost; the manager sends every 15 s
 const FIRST_PAUSE = 1_000;
@@ -57,14 +57,13 @@ export class Stream {
 
   async read(attempt, onConnected) {
     const headers = this.lastId ? { "Last-Event-ID": this.lastId } : {};
-    const response = await request(this.path, { headers, signal: attempt.signal });
+    const response = await withinSilence(attempt, request(this.path, { headers, signal: attempt.signal }));
     onConnected();
     this.onStatus({ live: true });
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
-      const timer = setTimeout(() => attempt.abort(), SILENCE);
-      const { value, done } = await reader.read().finally(() => clearTimeout(timer));
+      const { value, done } = await withinSilence(attempt, reader.read());
       if (done) return;
       const events = (rest + value).split("\n\n");
       rest = events.pop();
@@ -80,6 +79,13 @@ export class Stream {
     }
     if (id !== null) this.lastId = id; // once its message is applied
   }
+}
+
+/** Returns what the promise does, which the end of the attempt rejects after a silence. */
+function withinSilence(attempt, promise) {
+  const silent = new ApiError(0, `the manager has sent nothing for ${SILENCE / 1000} s`); // browsers have other words
+  const timer = setTimeout(() => attempt.abort(silent), SILENCE);
+  return promise.finally(() => clearTimeout(timer));
 }
 
 function delay(milliseconds, signal) {
