@@ -175,7 +175,7 @@ def test_the_networks_of_a_group_find_its_pods_and_no_others(show_still: Show, s
           const { lanes } = await import("/web/lanes.js");
           const pods = [1, 2].map((name) => ({ namespace: "demo", name, state: "Ready" }));
           const picture = lanes({ network: () => null }, [{ node: "", networks: [uuid], pods }], { query: new Map() });
-          return picture.children[0].children.find(({ props }) => props.class?.startsWith("column")).props.href;
+          return picture.children[1].children.find(({ props }) => props.class?.startsWith("column")).props.href;
         }""",
         plain["networks"][0],
     )

@@ -1,4 +1,5 @@
 // The picture of the topology: a lane for each network, a column for each pod or group, and a dot where it is attached.
+// The names of the lanes are a picture of their own, which stays where it is while the lanes are scrolled sideways.
 
 import { h } from "./dom.js";
 import { link } from "./route.js";
@@ -19,18 +20,29 @@ const pen = document.createElement("canvas").getContext("2d"); // measures texts
 /** Returns the picture of groups; `cluster` knows the names of networks. */
 export function lanes(cluster, groups, route) {
   const networks = orderedNetworks(cluster, groups);
-  const laneOf = new Map(networks.map(({ uuid }, index) => [uuid, index]));
-  const width = LABEL + groups.length * COLUMN + roomOfLast(groups, route);
+  const laneOf = new Map(networks.map(({ uuid, label }, index) => [uuid, { label, height: y(index) }]));
+  const width = groups.length * COLUMN + roomOfLast(groups);
   const height = HEAD + networks.length * LANE + 10;
   return h(
     "div",
-    { class: "scroll", role: "region", tabindex: "0", "aria-label": "Picture of networks and pods" },
+    { class: "scroll picture", role: "region", tabindex: "0", "aria-label": "Picture of networks and pods" },
+    h(
+      "svg",
+      {
+        class: "names",
+        width: LABEL,
+        height,
+        viewBox: `0 0 ${LABEL} ${height}`,
+        preserveAspectRatio: "xMaxYMin slice", // a narrow screen has the ends of the names, which differ most
+      },
+      networks.map((network, index) => laneName(network, y(index))),
+    ),
     h(
       "svg",
       { class: "lanes", width, height, viewBox: `0 0 ${width} ${height}` },
-      networks.map((network, index) => lane(network, y(index), width)),
+      networks.map(({ uuid }, index) => lane(uuid, y(index), width)),
       nodeBands(groups, height),
-      groups.map((group, index) => column(group, LABEL + index * COLUMN + COLUMN / 2, laneOf, route)),
+      groups.map((group, index) => column(group, index * COLUMN + COLUMN / 2, laneOf, route)),
     ),
   );
 }
@@ -55,11 +67,15 @@ function y(index) {
   return HEAD + index * LANE + LANE / 2;
 }
 
-function lane({ uuid, label, view }, height, width) {
+function lane(uuid, height, width) {
+  return h("g", { class: "lane", key: uuid }, h("line", { x1: 0, x2: width, y1: height, y2: height }));
+}
+
+function laneName({ uuid, label, view }, height) {
   return h(
     "g",
     { class: "lane", key: uuid },
-    h("line", { x1: LABEL - 6, x2: width, y1: height, y2: height }),
+    h("line", { x1: LABEL - 6, x2: LABEL, y1: height, y2: height }),
     h(
       "a",
       view ? { href: networkAddress(view) } : {},
@@ -80,7 +96,7 @@ function nodeBands(groups, height) {
     else bands.push({ node: group.node, first: index, size: 1 });
   });
   return bands.map(({ node, first, size }, index) => {
-    const x = LABEL + first * COLUMN;
+    const x = first * COLUMN;
     return h(
       "g",
       { class: index % 2 ? "band odd" : "band" },
@@ -101,13 +117,15 @@ function nodeBands(groups, height) {
 }
 
 function column(group, x, laneOf, route) {
-  const places = group.networks.map((uuid) => y(laneOf.get(uuid))).sort((one, other) => one - other);
-  const { address, label, text } = described(group, route);
+  const joined = group.networks.map((uuid) => laneOf.get(uuid));
+  const places = joined.map(({ height }) => height).sort((one, other) => one - other);
+  const address = addressOf(group, route);
+  const text = `${described(group)} in ${joined.map(({ label }) => label).join(", ")}`;
   return h(
     "a",
     { class: `column ${stateOf(group)}`, href: address, "aria-label": text, key: address },
     h("title", null, text),
-    nameAbove(cut(label, LETTERS_ABOVE), x),
+    nameAbove(cut(shortName(group), LETTERS_ABOVE), x),
     places.length > 1 && h("line", { x1: x, x2: x, y1: places[0], y2: places.at(-1) }),
     places.map((place) => h("circle", { cx: x, cy: place, r: group.pods.length > 1 ? 8 : 6 })),
   );
@@ -118,24 +136,25 @@ function nameAbove(text, x) {
   return h("text", { x, y: HEAD - 8, transform, ...squeezed(text, LONGEST_ABOVE) }, text);
 }
 
-function described(group, route) {
-  const [first] = group.pods;
-  if (group.pods.length === 1) {
-    const name = `${first.namespace}/${first.name}`;
-    return { address: link(["pods", first.namespace, first.name]), label: first.name, text: `${name}: ${first.state}` };
-  }
-  const filters = {
+function addressOf({ node, networks, pods }, route) {
+  const [{ namespace, name }] = pods;
+  if (pods.length === 1) return link(["pods", namespace, name]);
+  return link(["pods"], {
     ...Object.fromEntries(route.query),
-    network: group.networks.join(","),
+    network: networks.join(","),
     exact: "yes", // else those with further networks, too
-    ...(group.node ? { node: group.node } : {}),
+    ...(node ? { node } : {}),
     rows: "",
-  };
-  return {
-    address: link(["pods"], filters),
-    label: `${group.pods.length} pods`,
-    text: `${group.pods.length} pods such as ${first.namespace}/${first.name}`,
-  };
+  });
+}
+
+function described({ pods }) {
+  const [{ namespace, name, state }] = pods;
+  return pods.length === 1 ? `${namespace}/${name}: ${state}` : `${pods.length} pods such as ${namespace}/${name}`;
+}
+
+function shortName({ pods }) {
+  return pods.length === 1 ? pods[0].name : `${pods.length} pods`;
 }
 
 function stateOf(group) {
@@ -143,9 +162,9 @@ function stateOf(group) {
 }
 
 /** Pixels right of the last column, so that the names above the last ones are not cut. */
-function roomOfLast(groups, route) {
+function roomOfLast(groups) {
   const ends = groups.slice(-4).map((group, index, last) => {
-    const length = Math.min(LONGEST_ABOVE, widthOf(cut(described(group, route).label, LETTERS_ABOVE)));
+    const length = Math.min(LONGEST_ABOVE, widthOf(cut(shortName(group), LETTERS_ABOVE)));
     return length / 2 - (last.length - index - 0.5) * COLUMN; // half of it: the cosine of 60 degrees
   });
   return Math.max(20, ...ends.map((end) => end + FONT_SIZE));
