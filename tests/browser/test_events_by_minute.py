@@ -15,10 +15,8 @@ REPEATED = 3
 
 
 def event(number: int, seen: float) -> dict[str, object]:
-    return {
-        **{"kind": "Pod", "namespace": "demo", "name": f"pod-{number}", "uid": "", "type": "Normal"},
-        **{"reason": "InterfacesAssigned", "message": "", "count": 1, "firstSeen": 0.0, "lastSeen": seen},
-    }
+    about = {"kind": "Pod", "namespace": "demo", "name": f"pod-{number}", "uid": "", "type": "Normal"}
+    return {**about, "reason": "InterfacesAssigned", "message": "", "count": 1, "firstSeen": 0.0, "lastSeen": seen}
 
 
 def answer(seen: float, route: Route) -> None:
