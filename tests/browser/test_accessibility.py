@@ -187,7 +187,7 @@ def test_everything_is_reached_with_the_keyboard(show_still: Show) -> None:
         names.append(page.evaluate(FOCUSED))
         if names[-1] == WEB:
             break
-    assert names[:4] == ["q", "namespace", "state", "node"]
+    assert names[:5] == ["q", "in", "namespace", "state", "node"]
     assert names[-1] == WEB
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Pod demo/web")

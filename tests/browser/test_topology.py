@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import ONE_BROWSER, Show
+from tests.browser.test_views import cells
 
 pytestmark = ONE_BROWSER
 
@@ -53,3 +54,13 @@ def test_a_column_that_has_the_focus_is_not_below_the_names(show_still: Show, vi
 def test_a_column_is_named_after_its_networks(show_still: Show) -> None:
     column = show_still("topology").get_by_role("link", name="demo/web: Ready")
     expect(column).to_have_accessible_name("demo/web: Ready in k8s-default-pod-network, demo/blue, demo/green")
+
+
+@pytest.mark.parametrize(("text", "names"), [("BLU", ["demo/web"]), ("default-pod", ["demo/plain", "demo/web"])])
+def test_pods_are_found_by_the_name_of_a_network(show_still: Show, text: str, names: list[str]) -> None:
+    page = show_still("topology")
+    page.get_by_label("Network", exact=True).fill(text)
+    expect(page.locator(".column")).to_have_count(len(names))
+    page.get_by_role("link", name="have no interfaces").wait_for(state="detached")
+    assert page.url.endswith(f"#/topology?in={text}")
+    assert [row[0] for row in cells(show_still(f"pods?in={text}"), "pods")] == names

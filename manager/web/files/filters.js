@@ -41,14 +41,24 @@ function change(name, event, route) {
 export function filteredPods(cluster, { query }) {
   const [namespace, node, podState, network] = ["namespace", "node", "state", "network"].map((name) => query.get(name));
   const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const searched = networksLike(cluster, query.get("in") ?? "");
   return cluster.pods.filter(
     (pod) =>
       (!namespace || pod.namespace === namespace) &&
       (!node || pod.node === node) &&
       (!podState || pod.state === podState) &&
       (!network || isIn(pod.networks ?? [], network.split(","), query.has("exact"))) &&
+      (!searched || (pod.networks ?? []).some((uuid) => searched.has(uuid))) &&
       words.every((word) => `${pod.namespace}/${pod.name}`.toLowerCase().includes(word)),
   );
+}
+
+/** The uuids of the networks whose names contain a text; null if there is none. */
+function networksLike(cluster, text) {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted) return null;
+  const found = cluster.networks.filter((view) => cluster.label(view).toLowerCase().includes(wanted));
+  return new Set(found.map(({ network }) => network.uuid));
 }
 
 /** Whether a pod with these networks is in all that are wanted; with `isExact` in no other. */

@@ -45,6 +45,7 @@ export function podFilters(cluster, route) {
   return [
     filters(route, [
       { name: "q", label: "Search" },
+      { name: "in", label: "Network" },
       { name: "namespace", label: "Namespace", options: cluster.namespaces.slice(0, 500) },
       { name: "state", label: "State", options: STATES },
       { name: "node", label: "Node", options: cluster.nodeNames.slice(0, 500) },
