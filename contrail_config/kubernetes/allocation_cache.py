@@ -33,6 +33,7 @@ from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import SIZE, AddressEntry, AddressKey, Block, BlockKey, PoolKey
 from contrail_config.kubernetes.node_owner import is_node_owner, node_owner
+from contrail_config.kubernetes.stored_holds import count_holds
 from contrail_config.objects import Subnet, VirtualNetwork
 from contrail_config.store import HeldAddress, StoredAddress
 
@@ -53,7 +54,7 @@ class _NetworkPool(NamedTuple):
 
 
 class AllocationCache:
-    """All known blocks, with the edits of this process. Times are seconds since the epoch."""
+    """All known blocks, with the edits of this process. Times are seconds since the epoch by its clock."""
 
     def __init__(self, on_dropped: Callable[[BlockKey, Collection[str]], None] | None = None) -> None:
         self._on_dropped = on_dropped
@@ -254,7 +255,8 @@ class AllocationCache:
             version, uid = written.resource_version, written.uid
             if not self.block(key).entries:
                 self._outdated[key] = now + CLEANUP_DELAY
-        self._set_block(msgspec.structs.replace(self.block(key), version=version, uid=uid), edited=[])
+        block = self.block(key)
+        self._set_block(msgspec.structs.replace(block, version=version, uid=uid, stored_holds=block.holds()), edited=[])
 
     def confirmed(self, key: BlockKey) -> Block:
         """Returns the block without edits that are not written yet."""
@@ -271,7 +273,8 @@ class AllocationCache:
         self.uncertain.add(key)
 
     def replace(self, block: Block, *, now: float) -> None:
-        """Replaces a block with the server's state; drops edits."""
+        """Replaces a block with the server's state, whose holds are counted by this process's clock; drops edits."""
+        block = count_holds(block, self.block(block.key), now=now)
         if self._on_dropped is not None and (owners := self._dropped(block)):
             self._on_dropped(block.key, owners)
         self.dirty.pop(block.key, None)
@@ -310,13 +313,13 @@ class AllocationCache:
         writes. A watch event may also be late: this process has deleted the block itself, and perhaps recreated it.
         """
         known = self.confirmed(last.key)
-        if known.uid is None and last.key in self.dirty and last.is_in_use(now):
+        if known.uid is None and last.key in self.dirty and self._is_used_as_edited(last):
             return last  # created just now, and the response is not here yet
         if known.uid is None or known.uid != last.uid:
             return None
         if is_newer(known.version or "", last.version or ""):
             last = known
-        if last.is_in_use(now):
+        if count_holds(last, known, now=now).is_in_use(now):
             return last
         if last.key in self.dirty:  # the write fails, and the block is read
             self.dirty[last.key] = Block(last.key)
@@ -325,6 +328,14 @@ class AllocationCache:
             self._set_block(Block(last.key))
             self._outdated.pop(last.key, None)
         return None
+
+    def _is_used_as_edited(self, found: Block) -> bool:
+        """Whether a block without a known object has an address in use. Held ones count only if they are edited here.
+
+        Others may be of an earlier object, which this process has emptied and deleted.
+        """
+        edited = self.block(found.key).entries
+        return any(entry.hold is None or entry == edited.get(address) for address, entry in found.entries.items())
 
     def _restore(self, key: BlockKey) -> None:
         self._set_block(self.dirty.pop(key))

@@ -120,7 +120,7 @@ class BlockFlusher:
 
     async def _read(self, key: BlockKey) -> Block:
         try:
-            return decode_block(await self._client.get(ADDRESS_BLOCK_DOCUMENTS, key.name), now=self._clock())
+            return decode_block(await self._client.get(ADDRESS_BLOCK_DOCUMENTS, key.name))
         except KubeNotFoundError:
             return Block(key)
 

@@ -88,10 +88,19 @@ class BlockKey(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Period in which a released address is not allocated again, in seconds since the epoch."""
+    """Period in which a released address is not allocated again, in seconds since the epoch by this process's clock.
+
+    `stored` is the same period by the clock of the manager that wrote it; None if that is this process.
+    """
 
     since: float
     until: float
+    stored: tuple[float, float] | None = None
+
+    @property
+    def stored_times(self) -> tuple[float, float]:
+        """Start and end as they are in the object."""
+        return self.stored or (self.since, self.until)
 
 
 class AddressEntry(msgspec.Struct, frozen=True, gc=False):
@@ -112,7 +121,8 @@ class Block(msgspec.Struct, frozen=True):
 
     `version` and `uid` are None if the server has no such object. `node` is None in a network that is not routed by
     block. `found` is what was read of the object if that has more than this release knows, such as fields of a newer
-    one. Immutable; `entries` must not be modified.
+    one. `stored_holds` are the entries of held addresses in the object as it was read or written, whether or not the
+    holds have expired since. Immutable; the mappings must not be modified.
     """
 
     key: BlockKey
@@ -122,6 +132,11 @@ class Block(msgspec.Struct, frozen=True):
     node: str | None = None
     found: Document | None = None
     uid: str | None = None
+    stored_holds: Mapping[int, AddressEntry] = msgspec.field(default_factory=dict)
+
+    def holds(self) -> dict[int, AddressEntry]:
+        """Returns the entries of held addresses."""
+        return {address: entry for address, entry in self.entries.items() if entry.hold is not None}
 
     def is_in_use(self, now: float) -> bool:
         """Whether it has an allocated address, or one whose hold has not expired at `now`."""
@@ -145,7 +160,7 @@ class Block(msgspec.Struct, frozen=True):
             and LastAllocation(format_address(self.last_allocated[0], family=family), self.last_allocated[1]),
             node=self.node,
         )
-        held = sum(entry.hold is not None for entry in self.entries.values())
+        held = len(self.holds())
         borrowed = sum(entry.node is not None and entry.hold is None for entry in self.entries.values())
         metadata = UntrackedMetadata(
             name=self.key.name,
@@ -156,11 +171,8 @@ class Block(msgspec.Struct, frozen=True):
         return AddressBlockObject(metadata, spec, BlockSummary(len(self.entries) - held, held, borrowed))
 
 
-def decode_block(item: Document, *, now: float) -> Block:
-    """Returns the block in an object. Raises ValueError for invalid content.
-
-    A hold that starts in the future (clocks differ between managers) is moved to start `now`.
-    """
+def decode_block(item: Document) -> Block:
+    """Returns the block in an object, with holds by their writers' clocks. Raises ValueError for invalid content."""
     spec = msgspec.convert(item.spec, BlockSpec)
     if (problem := problem_of(spec)) is not None:
         raise ValueError(problem)
@@ -176,7 +188,7 @@ def decode_block(item: Document, *, now: float) -> Block:
     return Block(
         key,
         item.metadata.resource_version,
-        _decode_lines(spec.addresses, key, now=now),
+        _decode_lines(spec.addresses, key),
         None if last is None else (parse_address(last.address, family=family), last.at),
         spec.node,
         item if _has_unknown(item, spec) else None,
@@ -223,10 +235,10 @@ def _with_unknown(item: AddressBlockObject, found: Document) -> Document:
     return Document(metadata, with_unknown_fields(item.spec, found.spec), status)
 
 
-def _decode_lines(lines: str, key: BlockKey, *, now: float) -> dict[int, AddressEntry]:
+def _decode_lines(lines: str, key: BlockKey) -> dict[int, AddressEntry]:
     entries: dict[int, AddressEntry] = {}
     for line in lines.splitlines():
-        text, entry = _decode_line(line, now=now)
+        text, entry = _decode_line(line)
         address = parse_address(text, family=key.pool.family)
         if not key.first <= address < key.first + SIZE:
             raise ValueError(f"addresses: {text} is not an address of the block")
@@ -238,11 +250,12 @@ def _decode_lines(lines: str, key: BlockKey, *, now: float) -> dict[int, Address
 
 def _encode_line(address: str, entry: AddressEntry) -> str:
     node = () if entry.node is None else (_AT + entry.node,)
+    times = () if entry.hold is None else entry.hold.stored_times
     # repr of a float survives the round trip exactly.
-    return " ".join((address, entry.owner, *map(repr, entry.hold or ()), *node, *entry.unknown)) + "\n"
+    return " ".join((address, entry.owner, *map(repr, times), *node, *entry.unknown)) + "\n"
 
 
-def _decode_line(line: str, *, now: float) -> tuple[str, AddressEntry]:
+def _decode_line(line: str) -> tuple[str, AddressEntry]:
     address, owner, *rest = line.split()
     owner = sys.intern(owner)  # an interface has two addresses, and its virtual machine is known too
     if not rest:
@@ -252,15 +265,14 @@ def _decode_line(line: str, *, now: float) -> tuple[str, AddressEntry]:
     times = [float(field) for field in _times(rest)]
     if len(nodes) > 1 or len(times) not in (0, _TIMES):
         raise ValueError(f"addresses: {line[:_MAX_QUOTED]!r} is not an address with its owner")
-    return address, AddressEntry(owner, _hold(*times, now=now) if times else None, nodes[0] if nodes else None, unknown)
+    return address, AddressEntry(owner, _hold(*times) if times else None, nodes[0] if nodes else None, unknown)
 
 
 def _times(fields: list[str]) -> list[str]:
     return [field for field in fields if not field.startswith(_AT) and _ASSIGNS not in field]
 
 
-def _hold(since: float, until: float, *, now: float) -> Hold:
+def _hold(since: float, until: float) -> Hold:
     if not math.isfinite(until - since):
         raise ValueError(f"addresses: {since} to {until} is no period of a hold")
-    ahead = max(0.0, since - now)  # of another manager's clock; without this an address could stay held for years
-    return Hold(since - ahead, until - ahead)
+    return Hold(since, until)

@@ -126,4 +126,4 @@ async def _valid(client: KubeClient, resource: Resource[T]) -> list[T]:
 def _blocks(items: Iterable[Any]) -> Iterable[Block]:
     for item in items:
         with suppress(ValueError):  # an invalid block is an event of the manager, and steers no node
-            yield decode_block(item, now=time.time())
+            yield decode_block(item)

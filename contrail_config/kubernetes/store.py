@@ -353,7 +353,7 @@ class KubernetesStore:
             self._seal_block(change.metadata.name)
             return
         try:
-            block = decode_block(change.object, now=now)
+            block = decode_block(change.object)
         except ValueError as error:
             self._skip_block(change, str(error))
             return

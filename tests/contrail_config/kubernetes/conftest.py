@@ -21,7 +21,7 @@ async def open_manager(client: KubeClient, server: FakeApiServer, clock: FakeClo
     add_node_buckets(server)
     async with AsyncExitStack() as opened:
 
-        async def open_one(*, flush_interval: float = 0.0) -> KubernetesStore:
+        async def open_one(*, flush_interval: float = 0.0, clock: FakeClock = clock) -> KubernetesStore:
             store = KubernetesStore(client, clock=clock, flush_interval=flush_interval)
             opened.push_async_callback(store.close)
             return store

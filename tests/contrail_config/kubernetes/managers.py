@@ -11,15 +11,16 @@ from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.status_errors import StatusError
+from tests.support.fake_clock import FakeClock
 from tests.support.stored_objects import BLOCK_KIND
 
 _WRITES = ("create", "update", "delete")
 
 
 class OpenManager(Protocol):
-    """Opens one more store."""
+    """Opens one more store, with the clock that all share or one of its own."""
 
-    async def __call__(self, *, flush_interval: float = 0.0) -> KubernetesStore: ...
+    async def __call__(self, *, flush_interval: float = 0.0, clock: FakeClock = ...) -> KubernetesStore: ...
 
 
 class Contention(Faults):

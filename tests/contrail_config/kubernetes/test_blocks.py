@@ -1,4 +1,4 @@
-"""Address blocks: encoding, holds with wrong clocks, content after a restart, and deletion of empty blocks."""
+"""Address blocks: encoding, content after a restart, and deletion of empty blocks."""
 
 import msgspec
 import pytest
@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.addressing.notation import parse_address
-from contrail_config.errors import ExhaustedError
 from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY
 from contrail_config.kubernetes.blocks import (
     AddressEntry,
@@ -19,7 +18,6 @@ from contrail_config.kubernetes.blocks import (
 )
 from contrail_config.kubernetes.kinds import NETWORK_LABEL, AddressBlockObject, Document, FullMetadata
 from contrail_config.steady_clock import SteadyClock
-from contrail_config.store import DEFAULT_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.address_blocks import block_entries
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -38,7 +36,7 @@ def blocks(draw: st.DrawFn) -> Block:
     owners = st.uuids().map(str)
     unknown = st.sampled_from([(), ("a=1",), ("a=1", "b=@2")])
     allocated = st.builds(AddressEntry, owners, st.none(), st.none() | nodes, unknown)
-    held = st.builds(AddressEntry, owners, st.builds(Hold, times, times), st.none() | nodes, unknown)
+    held = st.builds(AddressEntry, owners, st.builds(Hold, times, times, st.none()), st.none() | nodes, unknown)
     entries = draw(st.dictionaries(st.integers(first, first + 63), allocated | held))
     last_allocated = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
     return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_allocated, draw(st.none() | nodes))
@@ -50,7 +48,7 @@ def as_stored(block: Block) -> Document:
 
 @given(blocks())
 def test_a_block_survives_encoding_and_decoding(block: Block) -> None:
-    assert decode_block(as_stored(block), now=2e9) == block
+    assert decode_block(as_stored(block)) == block
 
 
 @given(blocks())
@@ -60,29 +58,6 @@ def test_names_of_blocks_are_valid_in_urls_and_unique(block: Block) -> None:
     assert name[0] != "-" != name[-1]
     assert len(name) <= 253
     assert name != BlockKey(block.key.pool, block.key.first ^ 64).name
-
-
-@given(st.floats(0, 1e6), st.floats(0, 1e3))
-def test_a_hold_that_starts_in_the_future_starts_now_with_the_same_length(ahead: float, length: float) -> None:
-    start = 1_000_000.0 + ahead
-    block = Block(BlockKey(PoolKey(new_owner(), 4), 0), "7", {5: AddressEntry("owner", Hold(start, start + length))})
-    (entry,) = decode_block(as_stored(block), now=1_000_000.0).entries.values()
-    assert entry.hold is not None
-    assert entry.hold.since == 1_000_000.0
-    assert entry.hold.until == pytest.approx(1_000_000.0 + length)
-
-
-async def test_a_manager_with_a_late_clock_extends_no_hold(open_manager: OpenManager, clock: FakeClock) -> None:
-    first = await open_manager()
-    network = await first.put_network(make_network("tiny", "10.1.0.0/30"))
-    owner = new_owner()
-    await allocate_one(first, network, owner)
-    await first.release([owner])
-    clock.advance(-86_400)
-    second = await open_manager()
-    with pytest.raises(ExhaustedError) as caught:
-        await allocate_one(second, network)
-    assert caught.value.next_free_in == DEFAULT_HOLD
 
 
 def test_the_clock_of_a_store_ignores_changes_of_the_system_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +143,7 @@ def test_an_invalid_line_raises_an_error(line: str) -> None:
     key = BlockKey(PoolKey(new_owner(), 4), parse_address("10.1.0.0", family=4))
     spec = {"network": key.pool.network_uuid, "first": "10.1.0.0", "addresses": "10.1.0.2 o\n"}
     item = Document(FullMetadata(name=key.name, labels={NETWORK_LABEL: key.pool.network_uuid}), spec)
-    assert decode_block(item, now=0.0).entries
+    assert decode_block(item).entries
     spec["addresses"] += f"{line}\n"
     with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, and only logged
-        decode_block(item, now=0.0)
+        decode_block(item)

@@ -98,7 +98,9 @@ async def test_a_hold_survives_a_restart(
     await store.close()
     clock.advance(20)
     reopened = await open_store()
-    assert await time_to_wait(reopened, network) == 40
+    wait = await time_to_wait(reopened, network)
+    assert wait is not None
+    assert 40 <= wait <= 60  # some stores trust no clock but their own, and count from when they read the hold
     await reopened.release([owner], hold=5)
     assert await time_to_wait(reopened, network) == 5
     clock.advance(5)
@@ -164,6 +166,7 @@ async def test_held_owners_are_listed_until_the_hold_expires(
     assert {each.node for each in held.values()} <= {virtual_machine.node, None}
     await store.close()
     reopened = await open_store()
+    assert await reopened.held_owners() == held
     clock.advance(UNPLUGGED_HOLD - 1)
     assert await reopened.held_owners() == held
     clock.advance(1)
