@@ -17,7 +17,7 @@ from contrail_config.vnc.holds import Clock
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT: Final = 60.0
-"""Seconds after which the clock is read again: it may have been set meanwhile."""
+"""Seconds after which the clock is read again, if no hold ends before."""
 
 _SHORTEST_WAIT: Final = 0.01  # seconds: holds that end at nearly the same time are freed together
 

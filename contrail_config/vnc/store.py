@@ -7,7 +7,6 @@ its readers, `allocator` for how addresses stay unique.
 
 import asyncio
 import heapq
-import time
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -15,6 +14,7 @@ from typing import NamedTuple, Self
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreError
 from contrail_config.objects import FqName, InterfaceAddress, VirtualMachine, VirtualNetwork
+from contrail_config.steady_clock import SteadyClock
 from contrail_config.store import (
     DEFAULT_HOLD,
     AddressPage,
@@ -57,7 +57,7 @@ class _Deletion(NamedTuple):
 
 
 class VncStore:
-    """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch.
+    """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch (`SteadyClock`).
 
     `node_addresses` returns the addresses of a node, to find its virtual router by. `take_over`: pods and networks that
     another program wrote for the cluster become ours, unless one of the pods is one of `static_pods`. `projects` are
@@ -69,7 +69,7 @@ class VncStore:
         client: VncClient,
         *,
         cluster: str,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
         intervals: Intervals = DEFAULT_INTERVALS,
         node_addresses: NodeAddresses = no_addresses,
         take_over: bool = False,
@@ -79,7 +79,7 @@ class VncStore:
         self._foreign = foreign = ForeignNetworks(client, cluster, projects)
         self._cache = Cache(cluster, read_foreign=foreign.read)
         self._named = NamedNetworks(client, self._cache, foreign)
-        self._clock = clock
+        self._clock = clock = clock or SteadyClock()
         self._unfinished: dict[str, _Deletion] = {}
         self._failed = FailedWrites()
         self._locks = KeyedLocks()
@@ -116,7 +116,7 @@ class VncStore:
         client: VncClient,
         *,
         cluster: str,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
         intervals: Intervals = DEFAULT_INTERVALS,
         take_over: bool = False,
     ) -> Self:

@@ -1,6 +1,5 @@
 """Holds of addresses when the system time is set ahead or back, while the store is open and in between."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -9,20 +8,10 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import ExhaustedError
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
+from tests.support.system_clock import SystemClock
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 HOUR = 3600.0
-
-
-class SystemClock:
-    """The system time, which a test can set `ahead` by some seconds, or back."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-        self._now = time.time
-
-    def __call__(self) -> float:
-        return self._now() + self.ahead
 
 
 @pytest.fixture

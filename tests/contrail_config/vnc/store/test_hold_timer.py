@@ -1,13 +1,14 @@
 """HoldTimer: held addresses stay on the server, unlinked, and are deleted there when their hold ends."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
 
+from contrail_config.errors import ExhaustedError
 from contrail_config.objects import VirtualNetwork, interface_uuid
+from contrail_config.store import DEFAULT_HOLD
 from contrail_config.vnc.client import VncAccess, connect, unlimited
 from contrail_config.vnc.holds import MAX_PARALLEL
 from contrail_config.vnc.store import VncStore
@@ -15,6 +16,7 @@ from tests.contrail_config.vnc.store.test_vnc_store_kills import Kill
 from tests.support.contrail_api.kinds import KINDS
 from tests.support.contrail_api.server import ContrailApi
 from tests.support.recorded_reflector import eventually
+from tests.support.system_clock import SystemClock
 from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 UID = "0a000000-0000-4000-8000-000000000001"
@@ -22,7 +24,7 @@ LONG = 3600.0
 SHORT = 0.3
 
 OpenWriter = Callable[..., Awaitable[VncStore]]
-"""Opens a store whose holds end by the real clock; with a timer, unless `timer` is false."""
+"""Opens a store whose holds end by its own clock; with a timer, unless `timer` is false."""
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ async def open_writer(double: ContrailApi) -> AsyncIterator[OpenWriter]:
 
         async def open_one(before_write: Callable[[], float] = unlimited, *, timer: bool = True) -> VncStore:
             client = await resources.enter_async_context(connect(VncAccess((double.url,)), before_write=before_write))
-            store = await VncStore.open(client, cluster="k8s", clock=time.time)
+            store = await VncStore.open(client, cluster="k8s")
             resources.push_async_callback(store.close)
             if timer:
                 task = asyncio.create_task(store.maintain())
@@ -79,6 +81,24 @@ async def test_a_hold_ends_although_another_one_is_longer_and_was_there_before(
     await held_network(store, hold=LONG)
     await held_network(store, hold=SHORT)
     await eventually(lambda: on_server(double) == 1)
+
+
+@pytest.mark.parametrize("ahead", [2 * LONG, -2 * LONG])
+async def test_a_hold_lasts_as_long_when_the_system_time_is_set(
+    open_writer: OpenWriter, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    clock = SystemClock()
+    monkeypatch.setattr("time.time", clock)
+    store = await open_writer(timer=False)
+    network = await store.put_network(make_network("tiny", "10.1.0.0/30"))
+    owner = new_owner()
+    await allocate_one(store, network, owner)
+    await store.release([owner])
+    clock.ahead = ahead
+    with pytest.raises(ExhaustedError) as caught:
+        await allocate_one(store, network)
+    assert caught.value.next_free_in is not None
+    assert 0 < caught.value.next_free_in <= DEFAULT_HOLD
 
 
 async def test_holds_of_a_manager_that_ended_are_kept_and_end_in_another_one(
