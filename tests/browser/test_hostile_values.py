@@ -123,7 +123,7 @@ def test_an_address_of_a_view_is_text_too(show_still: Show, name: str) -> None:
     assert page.evaluate("() => window.broken") is None
 
 
-@pytest.mark.parametrize("character", ["\x03", "\n", "\x1b", "\x85"])
+@pytest.mark.parametrize("character", ["\x03", "\n", "\x1b", "\x85", "\u202e"])
 def test_an_address_with_control_characters_has_no_command(show_still: Show, character: str) -> None:
     page = show_still(f"pods?namespace={encoded(character + 'touch /tmp/x')}")
     assert [text for text in commands(page) if "touch" in text or character in text] == []

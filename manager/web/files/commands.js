@@ -4,7 +4,8 @@ import { h } from "./dom.js";
 
 const NODE_PODS = "app.kubernetes.io/name=contrail-node";
 
-const CONTROL = /\p{Cc}/u; // which a terminal may take as keys: no name has one, but an address that somebody sent may
+// Which a terminal may take as keys, or show in another order: no name has one, but an address that somebody sent may.
+const CONTROL = /[\p{Cc}\p{Cf}]/u;
 
 /** Commands that show the same, each with a button that copies it. */
 export function commands(...texts) {
