@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from contrail_config.embedded.store import SqliteStore
 from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
@@ -22,15 +22,22 @@ settings.load_profile("no deadline")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Groups the tests that load or measure the whole machine: of one group, pytest-xdist runs one at a time.
 
-    Leaves out the tests of what an engine lacks, on this engine.
+    Leaves out the tests of what an engine lacks, on this engine. Coverage is measured neither in property tests nor in
+    those of the machine: tracing makes them three times as long, and others reach the same lines.
     """
     for item in items:
         if item.get_closest_marker("machine"):
             item.add_marker(pytest.mark.xdist_group("machine"))
+        if item.get_closest_marker("machine") or _is_property_test(item):
+            item.add_marker(pytest.mark.no_cover)
     left_out = [item for item in items if _lacks(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not _lacks(item)]
+
+
+def _is_property_test(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)
 
 
 def _lacks(item: pytest.Item) -> bool:
