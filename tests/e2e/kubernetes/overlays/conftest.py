@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.kubernetes.overlays.remaining_data import write_data
 from tests.support.documentation import section
 from tests.support.kubectl.client import ROOT, Kubectl
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
@@ -30,6 +31,12 @@ def checkout(tmp_path: Path) -> Path:
 def kubectl(api_server: ApiServer, checkout: Path) -> Kubectl:
     """kubectl as the administrator, in the copy of the manifests."""
     return Kubectl(api_server.kubeconfig(), checkout)
+
+
+@pytest.fixture
+def data(kubectl: Kubectl, checkout: Path) -> set[str]:
+    """Objects that tenants and the manager have written, as KIND/NAME."""
+    return write_data(kubectl, checkout)
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.e2e.kubernetes.deployed.cluster import wait_until
+from tests.e2e.kubernetes.overlays.remaining_data import all_data, everything_else
 from tests.e2e.kubernetes.overlays.test_documented_overlays import images
 from tests.support.applied_manifests import collection, holds
 from tests.support.kubectl.client import OVERLAYS, ROOT, Kubectl, Object, built, key, templated
@@ -47,13 +49,17 @@ def test_without_values_it_is_the_overlay(chart: Path, overlay: Objects) -> None
     assert objects(chart) == overlay
 
 
-def test_it_installs_what_the_overlay_has(
-    chart: Path, overlay: Objects, kubectl: Kubectl, api_server: ApiServer
+def test_it_installs_what_the_overlay_has_and_leaves_the_data_when_it_is_removed(
+    chart: Path, overlay: Objects, kubectl: Kubectl, api_server: ApiServer, data: set[str]
 ) -> None:
+    before = everything_else(kubectl)
     kubectl.helm("install", "--namespace", "kube-system", "contrail-multinet", str(chart))
     for item in overlay.values():
         stored = api_server.ask("GET", f"{collection(api_server, item)}/{item['metadata']['name']}")
         assert holds(stored, item), key(item)
+    kubectl.helm("uninstall", "--namespace", "kube-system", "contrail-multinet")
+    wait_until(lambda: everything_else(kubectl) <= before, what="everything else is removed")
+    assert all_data(kubectl) == data
 
 
 def test_its_image(chart: Path, overlay: Objects) -> None:
