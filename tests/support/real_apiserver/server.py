@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import ssl
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tests.support.free_port import free_port
+from tests.support.real_apiserver.certificates import create_key
 from tests.support.real_apiserver.etcd import Etcd
 from tests.support.real_apiserver.process import ServerProcess
 
@@ -144,9 +144,7 @@ class ApiServer(ServerProcess):
     def _settings(self) -> dict[str, object]:
         """Writes the files that it needs, and returns its options."""
         key = self.service_account_key
-        subprocess.run(
-            ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)], check=True, timeout=30
-        )
+        create_key(key)
         tokens = self._work / "tokens.csv"
         tokens.write_text(f'{_ADMIN},{_ADMIN},{_ADMIN},"system:masters"\n')
         policy = self._work / "audit.json"

@@ -11,12 +11,12 @@ _LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/contrail-m
 
 
 class Managers:
-    """Manager processes of one cluster, with the manager's service account."""
+    """Manager processes of one cluster, by default with a token of the manager's service account."""
 
-    def __init__(self, cluster: Cluster, work: Path) -> None:
+    def __init__(self, cluster: Cluster, work: Path, kubeconfig: Path | None = None) -> None:
         self._cluster = cluster
         self._work = work
-        self._kubeconfig = cluster.kubeconfig("contrail-manager")
+        self._kubeconfig = kubeconfig or cluster.kubeconfig("contrail-manager")
         self._all: list[ManagerProcess] = []
 
     def launch(self) -> ManagerProcess:
@@ -41,11 +41,15 @@ class Managers:
 
     def supervise(self) -> None:
         """Restarts an ended manager, as a supervisor does; it must have logged its reason in one line."""
-        last = self._all[-1]
-        if not last.is_running:
-            assert last.ended() == 1
-            assert "Traceback" not in last.log.read_text()
+        if not self.last.is_running:
+            assert self.last.ended() == 1
+            assert "Traceback" not in self.last.log.read_text()
             self.launch()
+
+    @property
+    def last(self) -> ManagerProcess:
+        """The one that was started last."""
+        return self._all[-1]
 
     @property
     def last_log_lines(self) -> list[str]:

@@ -35,7 +35,7 @@ class PodLoad:
         self._users = NamespaceObjects(client, namespace)
         self._client = client
         self._system = system
-        self._namespace = namespace
+        self.namespace = namespace
         self._seen: dict[str, VirtualMachine] = {}
         self._concurrency = asyncio.Semaphore(_AT_ONCE)
 
@@ -68,7 +68,7 @@ class PodLoad:
 
     async def virtual_machines(self) -> dict[str, VirtualMachine]:
         """The stored virtual machines by pod name."""
-        found = await self._client.list_all(VIRTUAL_MACHINES, Selector(labels=f"{NAMESPACE_LABEL}={self._namespace}"))
+        found = await self._client.list_all(VIRTUAL_MACHINES, Selector(labels=f"{NAMESPACE_LABEL}={self.namespace}"))
         found = [item for item in found if not item.spec.is_pending]
         machines = {item.spec.pod: item.spec for item in found}
         assert len(machines) == len(found), "two virtual machines of one pod name"
@@ -102,12 +102,12 @@ class PodLoad:
         await self._check_that_nothing_changed()
 
     async def _problem(self) -> str:
-        pods = {pod.metadata.name: pod for pod in await self._client.list_all(PODS, Selector(self._namespace))}
+        pods = {pod.metadata.name: pod for pod in await self._client.list_all(PODS, Selector(self.namespace))}
         virtual_machines = await self.virtual_machines()
         if wrong := pods.keys() ^ virtual_machines.keys():
             return f"{len(wrong)} of {len(pods)} pods: pod without virtual machine or the reverse: {sorted(wrong)[:5]}"
         for name, vm in virtual_machines.items():
-            if problem := _mismatch(pods[name], vm, self._namespace):
+            if problem := _mismatch(pods[name], vm, self.namespace):
                 return problem
         return await self._allocation_problem(virtual_machines.values())
 
@@ -125,7 +125,7 @@ class PodLoad:
         if here != dict(used):
             return f"{len(used)} addresses are used, {len(here)} are allocated"
         networks = await self._client.list_all(VIRTUAL_NETWORKS)
-        own = {one.spec.uuid for one in networks if (one.spec.nad or "").startswith(f"{self._namespace}/")}
+        own = {one.spec.uuid for one in networks if (one.spec.nad or "").startswith(f"{self.namespace}/")}
         orphaned = [key for key, owner in allocated.items() if key[0] in own and key not in here]
         return f"allocated without a virtual machine: {orphaned[:5]}" if orphaned else ""
 
