@@ -90,17 +90,16 @@ async def test_shortening_holds_keeps_allocated_addresses(store: Store) -> None:
 
 
 async def test_a_hold_survives_a_restart(
-    store: Store, network: VirtualNetwork, clock: FakeClock, open_store: OpenStore
+    engine: str, store: Store, network: VirtualNetwork, clock: FakeClock, open_store: OpenStore
 ) -> None:
+    """That of Kubernetes counts it anew: managers on other machines, with other clocks, may have written it."""
     owner = new_owner()
     address = await allocate_one(store, network, owner)
     await store.release([owner], hold=60)
     await store.close()
     clock.advance(20)
     reopened = await open_store()
-    wait = await time_to_wait(reopened, network)
-    assert wait is not None
-    assert 40 <= wait <= 60  # some stores trust no clock but their own, and count from when they read the hold
+    assert await time_to_wait(reopened, network) == (60 if "kubernetes" in engine else 40)
     await reopened.release([owner], hold=5)
     assert await time_to_wait(reopened, network) == 5
     clock.advance(5)
