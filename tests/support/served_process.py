@@ -37,10 +37,10 @@ class ServedProcess:
         self.launch()
         self.wait_until_ready()
 
-    def launch(self) -> None:
-        """Starts it without waiting."""
+    def launch(self, *environment: str) -> None:
+        """Starts it without waiting; `environment` is a command that runs another one."""
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command, stderr=log, env=self._environment)
+            self.process = subprocess.Popen([*environment, *self.command], stderr=log, env=self._environment)
 
     def wait_until_ready(self) -> None:
         """Waits until `/readyz` has status 200."""

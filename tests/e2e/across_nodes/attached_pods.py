@@ -103,8 +103,11 @@ def all_reach_each_other(pods: Sequence[Pod]) -> None:
                 assert reaches(source.sandbox, address, timeout=10), (source.name, target.name, address)
 
 
-def start_daemon_again(node: Node) -> None:
-    """Starts a daemon, and waits until it has compared the kernel with what the agent serves."""
+def start_daemon_again(node: Node, *environment: str) -> None:
+    """Starts a daemon, and waits until it has compared the kernel with what the agent serves.
+
+    `environment` is a command that runs another one.
+    """
     since = time.monotonic()
-    node.start_daemon()
+    node.start_daemon(*environment)
     assert node.await_report(since)["problems"] == {}

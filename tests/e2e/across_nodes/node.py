@@ -77,15 +77,21 @@ class Node:
         self.start_agent()
         self.start_daemon()
 
-    def start_agent(self) -> None:
-        """Starts the agent and waits until it is ready."""
+    def start_agent(self, *environment: str) -> None:
+        """Starts the agent and waits until it is ready; `environment` is a command that runs another one."""
         with self.namespace.inside():
-            self.agent.start()
+            self.agent.launch(*environment)
+            self.agent.wait_until_ready()
 
-    def start_daemon(self) -> None:
-        """Starts the daemon and waits until it listens."""
+    def launch_agent(self) -> None:
+        """Starts the agent without waiting."""
         with self.namespace.inside():
-            self.daemon.launch()
+            self.agent.launch()
+
+    def start_daemon(self, *environment: str) -> None:
+        """Starts the daemon and waits until it listens; `environment` is a command that runs another one."""
+        with self.namespace.inside():
+            self.daemon.launch(*environment)
         await_listener(str(self.daemon.socket))
 
     def connect_to_server(self) -> None:

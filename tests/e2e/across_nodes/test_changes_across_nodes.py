@@ -1,5 +1,7 @@
 """Changes of a cluster under traffic: pods move, a node is cut off or lost, agents and daemons are killed."""
 
+from http import HTTPStatus
+
 from tests.e2e.across_nodes.attached_pods import Pod, all_reach_each_other, attached, no_loss, start_daemon_again
 from tests.e2e.across_nodes.cluster import Cluster
 from tests.e2e.across_nodes.node import Node
@@ -45,6 +47,27 @@ def test_a_node_without_the_api_server_keeps_forwarding_and_converges(cluster: C
             with attached(cluster, "new", cluster.nodes[0]) as new:
                 all_reach_each_other([*pods[:2], new])
                 assert not reaches(pods[2].sandbox, new.addresses[0], timeout=0.5)
+                cut_off.connect_to_server()
+                wait_until(cut_off.is_ready, what="ready again")
+                all_reach_each_other([*pods, beside, leaving, new])
+
+
+def test_a_node_whose_agent_and_daemon_restart_without_the_api_server_keeps_forwarding(
+    cluster: Cluster, pods: list[Pod]
+) -> None:
+    cut_off = cluster.nodes[2]
+    with attached(cluster, "beside", cut_off) as beside, attached(cluster, "leaving", cluster.nodes[0]) as leaving:
+        all_reach_each_other([*pods, beside, leaving])
+        with no_loss([*pods, beside]):
+            cut_off.cut_off_from_server()
+            wait_until(lambda: not cut_off.is_ready(), what="not ready")
+            cut_off.stop()
+            cut_off.launch_agent()
+            cut_off.start_daemon()
+            # It knows nothing, and must not take that for a node without pods.
+            wait_until(lambda: cut_off.readiness()[0] == HTTPStatus.SERVICE_UNAVAILABLE, what="unready")
+            with attached(cluster, "new", cluster.nodes[0]) as new:
+                all_reach_each_other([*pods[:2], new])
                 cut_off.connect_to_server()
                 wait_until(cut_off.is_ready, what="ready again")
                 all_reach_each_other([*pods, beside, leaving, new])

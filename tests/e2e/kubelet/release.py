@@ -1,13 +1,12 @@
 """Releases to install: that of the checkout, and the previous one."""
 
 import os
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.kubectl.client import ROOT
+from tests.support.previous_release import extract_previous, previous_commit
 
-_COMMIT = "CONTRAIL_PREVIOUS_RELEASE"
 _IMAGE = "CONTRAIL_PREVIOUS_IMAGE"
 _KUSTOMIZATION = """
 apiVersion: kustomize.config.k8s.io/v1beta1
@@ -36,10 +35,8 @@ CHECKOUT = Release(ROOT / "deploy" / "overlays" / "standalone", ROOT / "deploy" 
 
 def previous_release(folder: Path) -> Release:
     """Writes the manifests of the previous release into a folder."""
-    commit = os.environ[_COMMIT]
-    archive = folder / "release.tar"
-    subprocess.run(["git", "archive", f"--output={archive}", commit, "deploy"], cwd=ROOT, check=True, timeout=60)
-    subprocess.run(["tar", "-xf", archive, "-C", folder], check=True, timeout=60)
+    commit = previous_commit()
+    extract_previous(folder, "deploy")
     (folder / "cluster").mkdir()
     (folder / "cluster" / "kustomization.yaml").write_text(_KUSTOMIZATION.format(tag=commit))
     return Release(folder / "cluster", folder / "deploy" / "crds", commit)
