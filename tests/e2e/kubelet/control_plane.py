@@ -10,6 +10,9 @@ from tests.e2e.kubelet.fabric import CONTROL_PLANE, Fabric
 from tests.support.real_apiserver.process import ServerProcess
 from tests.support.real_apiserver.server import BINARIES, ApiServer
 
+_RESTARTED = ("sh", "-c", 'while :; do setpriv --pdeathsig KILL "$@"; sleep 1; done', "restarted")
+"""A command that runs another one again when it ends, as kubelet does: controllers end if the server is slow."""
+
 
 class ClusterApiServer(ApiServer):
     """Has the address of the control plane, which is also the endpoint of the Service `kubernetes`."""
@@ -53,7 +56,7 @@ def _controllers(server: ClusterApiServer, work: Path) -> Iterator[ServerProcess
         "kube-scheduler": (),
     }
     for name, further in options.items():
-        command = program(name), f"--kubeconfig={server.kubeconfig()}", "--leader-elect=false", *further
+        command = *_RESTARTED, program(name), f"--kubeconfig={server.kubeconfig()}", "--leader-elect=false", *further
         # The tests wait for what they do.
         yield ServerProcess(command, work / f"{name}.log", is_ready=lambda: True)
 
