@@ -1,10 +1,23 @@
-"""Nodes that change under traffic: another address, and a reboot."""
+"""Nodes that change under traffic: another address, a reboot, an upgrade of agent and daemon."""
 
-from tests.e2e.across_nodes.attached_pods import Pod, all_reach_each_other, no_loss
+from tests.e2e.across_nodes.attached_pods import Pod, all_reach_each_other, no_loss, start_daemon_again
 from tests.e2e.across_nodes.cluster import Cluster
 from tests.e2e.across_nodes.node import Node
 from tests.e2e.polling import wait_until
 from tests.support.netns import Netns
+
+
+def test_an_upgrade_of_agents_and_daemons_loses_no_packet_and_resets_no_connection(
+    cluster: Cluster, pods: list[Pod]
+) -> None:
+    all_reach_each_other(pods)
+    with no_loss(pods):
+        for node in cluster.nodes:
+            assert node.agent.stop() == 0
+            node.start_agent()
+            assert node.daemon.stop() == 0
+            start_daemon_again(node)
+    all_reach_each_other(pods)
 
 
 def test_a_node_that_changes_its_addresses_is_reached_by_the_new_ones(cluster: Cluster, pods: list[Pod]) -> None:
