@@ -60,17 +60,15 @@ class AtomicFileWriter:
         superfluous = [path for path in remove if path not in write]
         with contextlib.ExitStack() as undo:
             # The undo steps run in reverse order, so directories are removed after the files in them.
-            new_directories = set()
             for directory in {os.path.dirname(path) for path in write}:
                 undo.callback(remove_if_empty, directory)
-                if _create_directory(directory):
-                    new_directories.add(directory)
+                _create_directory(directory)
             for path, content in write.items():
                 self._stage(path, content, undo)
             changed = [*write, *superfluous]
             for path in changed:
                 if path != changed[-1]:  # nothing follows the last step that could fail and require its undo
-                    self._restore_on_undo(path, undo, is_new=os.path.dirname(path) in new_directories)
+                    self._restore_on_undo(path, undo)
                 if path in write:
                     os.replace(self._staging_path(path), path)
                 else:
@@ -88,11 +86,8 @@ class AtomicFileWriter:
             os.makedirs(self._staging)
             _write(staged, content)
 
-    def _restore_on_undo(self, path: str, undo: contextlib.ExitStack, *, is_new: bool) -> None:
+    def _restore_on_undo(self, path: str, undo: contextlib.ExitStack) -> None:
         """Registers an undo step that restores the present content, or absence, of the file."""
-        if is_new:
-            undo.callback(_discard, path)
-            return
         try:
             undo.callback(self._restore, path, _read(path))
         except FileNotFoundError:
@@ -148,34 +143,26 @@ def remove_if_empty(directory: str) -> None:
         os.rmdir(directory)
 
 
-def make_searchable(directory: str) -> bool:
-    """Lets the owner open files in a directory; returns whether it exists.
+def make_searchable(directory: str) -> None:
+    """Lets the owner open files in a directory, if it exists. Contrail's CNI plugin creates its own with mode 0644.
 
-    Contrail's CNI plugin creates its own with mode 0644. That stops root if it has no further capabilities, as in the
-    agent's container.
+    That stops root if it has no further capabilities, as in the agent's container.
     """
-    try:
+    with contextlib.suppress(OSError):  # reported by who opens a file
         mode = stat.S_IMODE(os.stat(directory).st_mode)
         if not mode & stat.S_IXUSR:
             os.chmod(directory, mode | stat.S_IXUSR)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        pass  # reported by who opens a file
-    return True
 
 
-def _create_directory(path: str) -> bool:
-    """Creates a directory and returns True if it is missing; needs a single system call if its parent exists."""
+def _create_directory(path: str) -> None:
+    """Creates a directory if it is missing; needs a single system call if its parent exists."""
     try:
         os.mkdir(path)
     except FileExistsError:
         if not os.path.isdir(path):
             raise
-        return False
     except FileNotFoundError:
         os.makedirs(path, exist_ok=True)
-    return True
 
 
 def _read(path: str) -> bytes:
@@ -186,12 +173,9 @@ def _read(path: str) -> bytes:
 
 def _write(path: str, content: bytes) -> None:
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-        try:
-            while content:  # a write may be short, for example on a full disk
-                content = content[os.write(file, content) :]
-        finally:
-            os.close(file)
+        with open(path, "wb", buffering=0) as file:
+            while content:  # an unbuffered write may be short, for example on a full disk
+                content = content[file.write(content) :]
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error  # the error of a failed write names no file
 

@@ -69,16 +69,11 @@ class PortDirectory:
 
     def change(self, *, write: Sequence[Port] = (), remove: Sequence[Port] = ()) -> None:
         """Writes and removes files, all or nothing; removing a missing file is not an error."""
-        directories = {os.path.dirname(self.path(port)) for port in (*write, *remove)}
-        existing = {directory for directory in directories if make_searchable(directory)}
+        for directory in {os.path.dirname(self.path(port)) for port in (*write, *remove)}:
+            make_searchable(directory)
         with storage_errors():
             self._files.apply(
-                write={
-                    self.path(port): encode_file(port)
-                    for port in write
-                    # The directory of a new pod is missing, and its start waits for this.
-                    if os.path.dirname(self.path(port)) not in existing or not self._is_written_by_plugin(port)
-                },
+                write={self.path(port): encode_file(port) for port in write if not self._is_written_by_plugin(port)},
                 remove=[self.path(port) for port in remove],
             )
 
