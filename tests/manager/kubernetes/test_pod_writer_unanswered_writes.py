@@ -42,10 +42,10 @@ async def server() -> AsyncIterator[Hanging]:
 
 @pytest.fixture
 async def life(server: Hanging, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[CrashableManager]:
-    """A manager whose requests time out soon."""
+    """A manager whose requests time out after half a second."""
 
     def connect_with_short_deadline(access: ClientConfig) -> contextlib.AbstractAsyncContextManager[KubeClient]:
-        return connect(access, deadline=1.5)  # more than a busy machine needs for any
+        return connect(access, deadline=0.5)
 
     monkeypatch.setattr(crashable_manager, "connect", connect_with_short_deadline)
     life = CrashableManager(server)
