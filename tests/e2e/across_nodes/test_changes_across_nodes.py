@@ -1,5 +1,6 @@
 """Changes of a cluster under traffic: pods move, a node is cut off or lost, agents and daemons are killed."""
 
+from collections.abc import Callable
 from http import HTTPStatus
 
 from tests.e2e.across_nodes.attached_pods import Pod, all_reach_each_other, attached, no_loss, start_daemon_again
@@ -38,39 +39,22 @@ def test_a_pod_that_moves_with_its_address_and_mac_is_reached_by_all(cluster: Cl
 
 
 def test_a_node_without_the_api_server_keeps_forwarding_and_converges(cluster: Cluster, pods: list[Pod]) -> None:
-    cut_off = cluster.nodes[2]
-    with attached(cluster, "beside", cut_off) as beside, attached(cluster, "leaving", cluster.nodes[0]) as leaving:
-        all_reach_each_other([*pods, beside, leaving])
-        with no_loss([*pods, beside]):
-            cut_off.cut_off_from_server()
-            wait_until(lambda: not cut_off.is_ready(), what="not ready")
-            with attached(cluster, "new", cluster.nodes[0]) as new:
-                all_reach_each_other([*pods[:2], new])
-                assert not reaches(pods[2].sandbox, new.addresses[0], timeout=0.5)
-                cut_off.connect_to_server()
-                wait_until(cut_off.is_ready, what="ready again")
-                all_reach_each_other([*pods, beside, leaving, new])
+    _keeps_forwarding_and_converges(cluster, pods, cut_off=cluster.nodes[2], meanwhile=lambda: None)
 
 
-def test_a_node_whose_agent_and_daemon_restart_without_the_api_server_keeps_forwarding(
+def test_a_node_that_restarts_without_the_api_server_keeps_forwarding_and_converges(
     cluster: Cluster, pods: list[Pod]
 ) -> None:
-    cut_off = cluster.nodes[2]
-    with attached(cluster, "beside", cut_off) as beside, attached(cluster, "leaving", cluster.nodes[0]) as leaving:
-        all_reach_each_other([*pods, beside, leaving])
-        with no_loss([*pods, beside]):
-            cut_off.cut_off_from_server()
-            wait_until(lambda: not cut_off.is_ready(), what="not ready")
-            cut_off.stop()
-            cut_off.launch_agent()
-            cut_off.start_daemon()
-            # It knows nothing, and must not take that for a node without pods.
-            wait_until(lambda: cut_off.readiness()[0] == HTTPStatus.SERVICE_UNAVAILABLE, what="unready")
-            with attached(cluster, "new", cluster.nodes[0]) as new:
-                all_reach_each_other([*pods[:2], new])
-                cut_off.connect_to_server()
-                wait_until(cut_off.is_ready, what="ready again")
-                all_reach_each_other([*pods, beside, leaving, new])
+    node = cluster.nodes[2]
+
+    def restart() -> None:
+        node.stop()
+        node.launch_agent()
+        node.start_daemon()
+        # The agent knows nothing, and must not take that for a node without pods.
+        wait_until(lambda: node.readiness()[0] == HTTPStatus.SERVICE_UNAVAILABLE, what="unready")
+
+    _keeps_forwarding_and_converges(cluster, pods, cut_off=node, meanwhile=restart)
 
 
 def test_a_lost_node_leaves_no_slices_and_no_entries(cluster: Cluster, pods: list[Pod]) -> None:
@@ -90,3 +74,21 @@ def _knows(node: Node, other: Node) -> bool:
     entries = [node.namespace.run("bridge", "fdb", "show").stdout, node.namespace.run("ip", "route", "show").stdout]
     entries += [node.networks.run(vni, "bridge", "fdb", "show") for vni in node.networks.namespaces.existing()]
     return any(f"dst {address} " in each or f"via {address} " in each for each in entries)
+
+
+def _keeps_forwarding_and_converges(
+    cluster: Cluster, pods: list[Pod], *, cut_off: Node, meanwhile: Callable[[], None]
+) -> None:
+    """Cuts the last of the nodes off from the API server, under traffic; a pod of another node starts while it is."""
+    with attached(cluster, "beside", cut_off) as beside, attached(cluster, "leaving", cluster.nodes[0]) as leaving:
+        all_reach_each_other([*pods, beside, leaving])
+        with no_loss([*pods, beside]):
+            cut_off.cut_off_from_server()
+            wait_until(lambda: not cut_off.is_ready(), what="not ready")
+            meanwhile()
+            with attached(cluster, "new", cluster.nodes[0]) as new:
+                all_reach_each_other([*pods[:2], new])
+                assert not reaches(pods[2].sandbox, new.addresses[0], timeout=0.5)
+                cut_off.connect_to_server()
+                wait_until(cut_off.is_ready, what="ready again")
+                all_reach_each_other([*pods, beside, leaving, new])

@@ -1,4 +1,4 @@
-"""Nodes that change under traffic: another address, a reboot, an upgrade of agent and daemon."""
+"""Nodes that change under traffic: another address, a reboot, a restart of agent and daemon."""
 
 from tests.e2e.across_nodes.attached_pods import Pod, all_reach_each_other, no_loss, start_daemon_again
 from tests.e2e.across_nodes.cluster import Cluster
@@ -7,7 +7,7 @@ from tests.e2e.polling import wait_until
 from tests.support.netns import Netns
 
 
-def test_an_upgrade_of_agents_and_daemons_loses_no_packet_and_resets_no_connection(
+def test_a_restart_of_agents_and_daemons_loses_no_packet_and_resets_no_connection(
     cluster: Cluster, pods: list[Pod]
 ) -> None:
     all_reach_each_other(pods)
