@@ -79,7 +79,7 @@ def _knows(node: Node, other: Node) -> bool:
 def _keeps_forwarding_and_converges(
     cluster: Cluster, pods: list[Pod], *, cut_off: Node, meanwhile: Callable[[], None]
 ) -> None:
-    """Cuts the last of the nodes off from the API server, under traffic; a pod of another node starts while it is."""
+    """Cuts a node off from the API server, under traffic; a pod of another node starts while it is."""
     with attached(cluster, "beside", cut_off) as beside, attached(cluster, "leaving", cluster.nodes[0]) as leaving:
         all_reach_each_other([*pods, beside, leaving])
         with no_loss([*pods, beside]):
