@@ -10,6 +10,7 @@ from tests.e2e.across_nodes.cluster import Cluster
 from tests.e2e.across_nodes.node import Node
 from tests.support.previous_release import PreviousPrograms, previous_programs
 
+pytestmark = pytest.mark.timeout(300)  # fourteen programs are replaced, in half a minute on an idle machine
 
 @pytest.fixture(scope="module")
 def previous(tmp_path_factory: pytest.TempPathFactory) -> PreviousPrograms:
