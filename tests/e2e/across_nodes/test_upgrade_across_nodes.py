@@ -12,6 +12,7 @@ from tests.support.previous_release import PreviousPrograms, previous_programs
 
 pytestmark = pytest.mark.timeout(300)  # fourteen programs are replaced, in half a minute on an idle machine
 
+
 @pytest.fixture(scope="module")
 def previous(tmp_path_factory: pytest.TempPathFactory) -> PreviousPrograms:
     return previous_programs(tmp_path_factory.mktemp("previous"))
