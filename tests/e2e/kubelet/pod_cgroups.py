@@ -1,5 +1,6 @@
 """Control groups of pods on a host."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,3 +23,12 @@ def process_of(host: Host, pod: str) -> int:
     folders = (folder for folder in pod_cgroups(host) if folder.name == f"pod{pod}")
     files = (file for folder in folders for file in folder.glob("**/cgroup.procs"))
     return next(int(process) for file in files for process in file.read_text().split())
+
+
+def commands(folder: Path) -> list[str]:
+    """Command lines of the processes in a control group and those below it."""
+    found = []
+    for file in folder.glob("**/cgroup.procs"):
+        with contextlib.suppress(OSError):  # ended, or removed
+            found += [Path(f"/proc/{process}/cmdline").read_text() for process in file.read_text().split()]
+    return [command.replace("\0", " ") for command in found]

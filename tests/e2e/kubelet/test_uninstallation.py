@@ -10,13 +10,16 @@ import pytest
 from tests.e2e.kubelet.cluster import TIMEOUT, Cluster
 from tests.e2e.kubelet.leftovers import networks_of_node
 from tests.e2e.kubelet.node import Node
-from tests.e2e.kubelet.pod_cgroups import pod_cgroups
+from tests.e2e.kubelet.pod_cgroups import commands, pod_cgroups
 from tests.e2e.polling import wait_until
 from tests.support.documentation import section
 
+Files = dict[str, list[str]]
+"""Names of files by folder."""
+
 NAMESPACE = "contrail-uninstall"
 WITHOUT_MANAGERS = "--pod-selector=app.kubernetes.io/name!=contrail-manager"
-INSTALLED = {
+INSTALLED: Files = {
     "/etc/cni/net.d": ["10-contrail.conflist"],
     "/etc/contrail": ["cni.json"],
     "/opt/cni/bin": ["contrail-k8s-cni", "contrail-loopback", "loopback"],
@@ -42,8 +45,9 @@ def _users_have_pods(cluster: Cluster) -> None:
     cluster("rollout", "status", "deployment/web", TIMEOUT)
 
 
-@pytest.mark.usefixtures("_users_have_pods")
-def test_files_stay_on_nodes_until_their_last_pod_is_gone(cluster: Cluster) -> None:
+@pytest.fixture(scope="module")
+def installed_files_in_turn(cluster: Cluster, _users_have_pods: None) -> list[list[Files]]:
+    """Uninstalls; the files of each node while its last pod runs, and after that."""
     nodes = [node.name for node in cluster.nodes]
     cluster.kubectl("cordon", *nodes)
     cluster.kubectl("apply", "-k", "deploy/uninstall")
@@ -51,29 +55,41 @@ def test_files_stay_on_nodes_until_their_last_pod_is_gone(cluster: Cluster) -> N
     remaining = {pod.name for pod in cluster.pods("steady")}
     for name in sorted(remaining):
         wait_until(lambda name=name: name in waiting_for(cluster), what=f"waiting for {name}")  # type: ignore[misc]
-    assert [installed_files(node) for node in cluster.nodes] == [INSTALLED, INSTALLED]
+    with_pods = [installed_files(node) for node in cluster.nodes]
     cluster("delete", "daemonset", "steady", "--cascade=foreground", TIMEOUT)
     cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/contrail-uninstall", TIMEOUT)
-    assert [installed_files(node) for node in cluster.nodes] == [{folder: [] for folder in INSTALLED}] * 2
+    return [with_pods, [installed_files(node) for node in cluster.nodes]]
 
 
-def test_nothing_is_left_in_the_cluster_but_definitions_of_others(cluster: Cluster) -> None:
+@pytest.fixture(scope="module")
+def _manifests_are_deleted(cluster: Cluster, installed_files_in_turn: list[list[Files]]) -> None:
     cluster.delete("web")
     cluster.kubectl("delete", "-k", "deploy/overlays/standalone", TIMEOUT)
     cluster.kubectl("delete", "-k", "deploy/uninstall", TIMEOUT)
     cluster.kubectl("delete", "-f", "deploy/crds", TIMEOUT)
     cluster.kubectl("delete", "namespace", "-l", "app.kubernetes.io/part-of=contrail-multinet", TIMEOUT)
+
+
+def test_files_stay_on_nodes_until_their_last_pod_is_gone(installed_files_in_turn: list[list[Files]]) -> None:
+    with_pods, without = installed_files_in_turn
+    assert with_pods == [INSTALLED, INSTALLED]
+    assert without == [{folder: [] for folder in INSTALLED}] * 2
+
+
+@pytest.mark.usefixtures("_manifests_are_deleted")
+def test_nothing_is_left_in_the_cluster_but_definitions_of_others(cluster: Cluster) -> None:
     assert [name for name in names(cluster, "namespaces") if "contrail" in name] == []
     assert names(cluster, "crd") == ["network-attachment-definitions.k8s.cni.cncf.io"]
 
 
+@pytest.mark.usefixtures("_manifests_are_deleted")
 def test_nothing_is_left_on_a_node(cluster: Cluster) -> None:
     (script,) = re.findall(
         r"```sh\n(ip netns list.*?)```", section("operations", "Removing the datapath from a node"), re.DOTALL
     )
     for node in cluster.nodes:
+        await_no_pods(node)
         node.host.call("bash", "-c", script)
-        wait_until(lambda node=node: list(pod_cgroups(node.host)) == [], what="without pods")  # type: ignore[misc]
         assert networks_of_node(node) == []
         assert node.host.net.links() == ["eth0"]
         assert [rule for rule in node.host.run("nft", "list", "tables").splitlines() if "contrail" in rule] == []
@@ -81,12 +97,21 @@ def test_nothing_is_left_on_a_node(cluster: Cluster) -> None:
         assert files_left(node) == KEPT
 
 
+def await_no_pods(node: Node) -> None:
+    """Waits until kubelet has removed the control groups of all pods."""
+    wait_until(
+        lambda: list(pod_cgroups(node.host)) == [],
+        what=f"without pods: {node.name}",
+        otherwise=lambda: "\n".join(f"{folder}: {commands(folder)}" for folder in pod_cgroups(node.host)),
+    )
+
+
 def waiting_for(cluster: Cluster) -> str:
     """What the pods that uninstall log."""
     return cluster.kubectl("-n", NAMESPACE, "logs", "-l", f"app.kubernetes.io/name={NAMESPACE}", "--tail=-1")
 
 
-def installed_files(node: Node) -> dict[str, list[str]]:
+def installed_files(node: Node) -> Files:
     """What is in the folders of the installer."""
     return {folder: sorted(file.name for file in node.host.path(folder).iterdir()) for folder in INSTALLED}
 

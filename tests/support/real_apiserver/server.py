@@ -120,8 +120,8 @@ class ApiServer(ServerProcess):
     def _is_ready(self) -> bool:
         try:
             return self._ask("GET", "/readyz", None) == b"ok"
-        except (urllib.error.URLError, ConnectionError, FileNotFoundError):
-            return False
+        except (urllib.error.URLError, ConnectionError, FileNotFoundError, ssl.SSLError):
+            return False  # before the file of its certificate is there, or whole
 
     def _ask(
         self,
