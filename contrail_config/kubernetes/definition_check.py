@@ -56,15 +56,19 @@ class DefinitionCheck:
 
     async def check(self) -> None:
         """Reads all definitions once. A missing one is no problem: a leader creates it."""
+        failed: dict[str, KubeError] = {}
         for name, wanted in crds().items():
             try:
                 found = await self._client.get(_DEFINITIONS, name)
             except KubeNotFoundError:
                 self._problems.pop(name, None)
             except KubeError as error:
-                log.info("CustomResourceDefinition %s: cannot be compared: %s", name, error)
+                failed[name] = error
             else:
                 self._compare(name, found.spec, wanted["spec"])
+        if failed:  # one line, since what fails mostly fails for all: rejected credentials, or no server
+            name, first = next(iter(failed.items()))
+            log.info("CustomResourceDefinitions that cannot be compared: %d, first %s: %s", len(failed), name, first)
 
     def _compare(self, name: str, found: dict[str, Any], wanted: dict[str, Any]) -> None:
         fields = sorted(missing_fields(_schema(found, wanted["versions"][0]["name"]), _schema(wanted)))

@@ -69,7 +69,9 @@ def test_a_schema_that_preserves_unknown_fields_misses_none() -> None:
     assert list(missing_fields(found, schema(crds()[NETWORKS]))) == []
 
 
-async def test_what_cannot_be_compared_is_left_as_it_was(server: FakeApiServer) -> None:
+async def test_what_cannot_be_compared_is_left_as_it_was(
+    server: FakeApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
     async with API_SERVERS["fake"]() as access, connect(access) as client:
         check = DefinitionCheck(client)
         await check.check()
@@ -79,6 +81,10 @@ async def test_what_cannot_be_compared_is_left_as_it_was(server: FakeApiServer) 
         check = DefinitionCheck(client)
         await apply(client, of_older_release())
         await check.check()
-        server.faults.reject(403, verb="get")
-        await check.check()
+        server.faults.reject(403, verb="get", times=len(crds()))
+        caplog.clear()
+        with caplog.at_level("INFO", "contrail_config.kubernetes.definition_check"):
+            await check.check()
+        (line,) = caplog.messages
+        assert line.startswith(f"CustomResourceDefinitions that cannot be compared: {len(crds())}, first ")
         assert len(check.problems()) == 1
