@@ -60,14 +60,18 @@ class AtomicFileWriter:
         superfluous = [path for path in remove if path not in write]
         with contextlib.ExitStack() as undo:
             # The undo steps run in reverse order, so directories are removed after the files in them.
+            created = set()
             for directory in {os.path.dirname(path) for path in write}:
                 undo.callback(remove_if_empty, directory)
-                _create_directory(directory)
+                if _create_directory(directory):
+                    created.add(directory)
             for path, content in write.items():
                 self._stage(path, content, undo)
             changed = [*write, *superfluous]
             for path in changed:
-                if path != changed[-1]:  # nothing follows the last step that could fail and require its undo
+                if os.path.dirname(path) in created:
+                    undo.callback(_discard, path)  # no file was there before
+                elif path != changed[-1]:  # nothing follows the last step that could fail and require its undo
                     self._restore_on_undo(path, undo)
                 if path in write:
                     os.replace(self._staging_path(path), path)
@@ -81,10 +85,10 @@ class AtomicFileWriter:
         staged = self._staging_path(path)
         undo.callback(_discard, staged)  # registered first: a failed write may leave a partial file
         try:
-            _write(staged, content)
+            write_file(staged, content)
         except FileNotFoundError:  # somebody removed the staging directory
             os.makedirs(self._staging)
-            _write(staged, content)
+            write_file(staged, content)
 
     def _restore_on_undo(self, path: str, undo: contextlib.ExitStack) -> None:
         """Registers an undo step that restores the present content, or absence, of the file."""
@@ -94,7 +98,7 @@ class AtomicFileWriter:
             undo.callback(_discard, path)
 
     def _restore(self, path: str, content: bytes) -> None:
-        _write(self._staging_path(path), content)
+        write_file(self._staging_path(path), content)
         os.replace(self._staging_path(path), path)
 
     def _staging_path(self, path: str) -> str:
@@ -143,26 +147,33 @@ def remove_if_empty(directory: str) -> None:
         os.rmdir(directory)
 
 
-def make_searchable(directory: str) -> None:
-    """Lets the owner open files in a directory, if it exists. Contrail's CNI plugin creates its own with mode 0644.
+def make_searchable(directory: str) -> bool:
+    """Lets the owner open files in a directory; returns whether it exists. Contrail's CNI plugin creates it as 0644.
 
-    That stops root if it has no further capabilities, as in the agent's container.
+    That mode stops root if it has no further capabilities, as in the agent's container.
     """
-    with contextlib.suppress(OSError):  # reported by who opens a file
+    try:
         mode = stat.S_IMODE(os.stat(directory).st_mode)
         if not mode & stat.S_IXUSR:
             os.chmod(directory, mode | stat.S_IXUSR)
+    except FileNotFoundError:
+        return False
+    except OSError:  # reported by who opens a file
+        pass
+    return True
 
 
-def _create_directory(path: str) -> None:
-    """Creates a directory if it is missing; needs a single system call if its parent exists."""
+def _create_directory(path: str) -> bool:
+    """Creates a directory; returns whether it was missing. Needs a single system call if its parent exists."""
     try:
         os.mkdir(path)
     except FileExistsError:
         if not os.path.isdir(path):
             raise
+        return False
     except FileNotFoundError:
         os.makedirs(path, exist_ok=True)
+    return True
 
 
 def _read(path: str) -> bytes:
@@ -171,7 +182,8 @@ def _read(path: str) -> bytes:
         return file.read(_MAX_FILE_SIZE)
 
 
-def _write(path: str, content: bytes) -> None:
+def write_file(path: str, content: bytes) -> None:
+    """Writes a file, not atomically. Raises OSError, which names the file; a part of the content may be there then."""
     try:
         with open(path, "wb", buffering=0) as file:
             while content:  # an unbuffered write may be short, for example on a full disk

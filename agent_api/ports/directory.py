@@ -14,7 +14,7 @@ Not thread-safe and blocking: `table` makes one change at a time, in a thread un
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ from agent_api.field_types import is_uuid, validation_error
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.instance import InstancePort, instance_validation_error, normalize
 from agent_api.ports.port import Port
+from agent_api.spare_directories import SpareDirectories
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class PortDirectory:
         self._root = root
         self._vm_root = os.path.join(root, "vm")
         self._files = AtomicFileWriter(os.path.join(root, "unfinished", "ports"))
+        # Apart from these files: a release that knows no spare directories removes only files from their directory.
+        self._spares = SpareDirectories(os.path.join(root, "unfinished", "vm"))
 
     def load(self) -> list[Port]:
         """Returns all persisted ports and moves invalid files away.
@@ -59,6 +62,7 @@ class PortDirectory:
         with storage_errors():
             os.makedirs(self._vm_root, exist_ok=True)
             self._files.clear()
+            self._spares.clear()
             # An interface has two files if a kill interrupted its move, since writes precede removals.
             found = sorted(self._load_all(), key=lambda item: item[0])
             newest = {port.vmi_uuid: port for _, port in found}
@@ -69,13 +73,25 @@ class PortDirectory:
 
     def change(self, *, write: Sequence[Port] = (), remove: Sequence[Port] = ()) -> None:
         """Writes and removes files, all or nothing; removing a missing file is not an error."""
-        for directory in {os.path.dirname(self.path(port)) for port in (*write, *remove)}:
-            make_searchable(directory)
+        writing, removing = {self.path(port): port for port in write}, [self.path(port) for port in remove]
+        folders = {os.path.dirname(path) for path in (*writing, *removing)}
+        existing = {folder for folder in folders if make_searchable(folder)}
         with storage_errors():
+            if not existing and not removing and self._publish(writing):
+                return
             self._files.apply(
-                write={self.path(port): encode_file(port) for port in write if not self._is_written_by_plugin(port)},
-                remove=[self.path(port) for port in remove],
+                write={
+                    path: encode_file(port)
+                    for path, port in writing.items()
+                    if os.path.dirname(path) not in existing or not _is_written_by_plugin(path, port)
+                },
+                remove=removing,
             )
+
+    def prepare(self) -> None:
+        """Does ahead what a later change need not wait for."""
+        with storage_errors():
+            self._spares.replenish()
 
     def path(self, port: Port) -> str:
         """Returns the path of a port's file."""
@@ -83,16 +99,11 @@ class PortDirectory:
             return os.path.join(self._root, port.vmi_uuid)
         return os.path.join(self._vm_root, _directory_name(port.vm_name), port.vmi_uuid)
 
-    def _is_written_by_plugin(self, port: Port) -> bool:
-        if not isinstance(port, ContainerPort):
-            return False
-        try:
-            document = read_json(self.path(port), _documents)
-        except OSError:
-            return False  # there is no file, or writing it fails with the reason
-        if isinstance(document, str) or "author" in document:
-            return False
-        return all(document.get(key, "") == value for key, value in _values(port).items())
+    def _publish(self, writing: Mapping[str, Port]) -> bool:
+        """Writes the first ports of one VirtualMachine; returns False if that is not what they are, or not possible."""
+        folders = {os.path.dirname(path) for path in writing}
+        files = {os.path.basename(path): encode_file(port) for path, port in writing.items()}
+        return len(folders) == 1 and self._spares.publish(folders.pop(), files)
 
     def _load_all(self) -> Iterator[tuple[int, Port]]:
         """Yields each port with the modification time of its file in nanoseconds."""
@@ -130,6 +141,18 @@ class PortDirectory:
 _containers = msgspec.json.Decoder(ContainerPort)
 _documents = msgspec.json.Decoder(dict[str, Any])
 _instances = msgspec.json.Decoder(InstancePort)
+
+
+def _is_written_by_plugin(path: str, port: Port) -> bool:
+    if not isinstance(port, ContainerPort):
+        return False
+    try:
+        document = read_json(path, _documents)
+    except OSError:
+        return False  # there is no file, or writing it fails with the reason
+    if isinstance(document, str) or "author" in document:
+        return False
+    return all(document.get(key, "") == value for key, value in _values(port).items())
 
 
 def _read_container(path: str) -> ContainerPort | str:

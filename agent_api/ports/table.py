@@ -13,6 +13,7 @@ since a generation began.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -30,7 +31,7 @@ from contrail_service.logs import log_context
 
 log = logging.getLogger(__name__)
 
-_LOG_DELAY = 0.02  # seconds; on a single CPU, logging at once would delay the client that waits for the response
+_LATER = 0.02  # seconds; on a single CPU, working on at once would delay the client that waits for the response
 
 UnpluggedCallback = Callable[[Sequence[Port]], None]
 """Gets the unplugged ports once the change is on disk; runs on the event loop and must not raise."""
@@ -199,11 +200,20 @@ class PortTable:
         self._add(change.plug)
         self._put(change.update)
         # Replaced ports are not notified: their interface stays plugged.
-        asyncio.get_running_loop().call_later(_LOG_DELAY, _log, change)
+        asyncio.get_running_loop().call_later(_LATER, self._after, change)
         if change.unplug:
             for callback in self._callbacks:
                 callback(change.unplug)
         self._notify()
+
+    def _after(self, change: _Change) -> None:
+        _log(change)
+        self._prepare_nowait()
+
+    def _prepare_nowait(self) -> None:
+        if self.executor.is_idle and self._disk.is_fast:
+            with contextlib.suppress(StorageError):  # reported by the change that fails for the same reason
+                self._disk.measure(self._directory.prepare)
 
     def _notify(self) -> None:
         if self._on_change is not None:

