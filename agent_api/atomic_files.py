@@ -185,9 +185,12 @@ def _read(path: str) -> bytes:
 def write_file(path: str, content: bytes) -> None:
     """Writes a file, not atomically. Raises OSError, which names the file; a part of the content may be there then."""
     try:
-        with open(path, "wb", buffering=0) as file:
-            while content:  # an unbuffered write may be short, for example on a full disk
-                content = content[file.write(content) :]
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        try:
+            while content:  # write(2) may write less than all, for example on a full disk
+                content = content[os.write(descriptor, content) :]
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error  # the error of a failed write names no file
 

@@ -135,7 +135,7 @@ class Daemon:
 
 
 def _tune_garbage_collection() -> None:
-    """Keeps Python's search for unreachable cycles out of most calls: an ADD of four interfaces takes 4 % less.
+    """Keeps Python's search for unreachable cycles out of most calls: they took 4 % of an ADD of four interfaces.
 
     Hardly anything of a call is in a cycle, so nearly all memory is freed without it.
     """

@@ -54,13 +54,30 @@ def restore_defaults(netns_fd: int, replaced: Iterable[ReplacedRoute]) -> None:
         _restore(sandbox, entries)
 
 
-def install_defaults(sandbox: RouteSocket, ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> None:
-    """Installs the default routes of the plans, all or none; raises KernelError."""
+def read_conflicting(
+    sandbox: RouteSocket, plans: Sequence[InterfacePlan], requests: Sequence[NetlinkRequest]
+) -> list[DefaultRouteEntry]:
+    """Executes the requests; returns what `install_defaults` needs: default routes of the plans' families.
+
+    Raises the first error as KernelError.
+    """
+    families = {_family(default) for plan in plans for default in plan.defaults}
+    if not families:
+        sandbox.execute_all(requests)
+        return []
+    return _read(sandbox, families.pop() if len(families) == 1 else socket.AF_UNSPEC, requests)
+
+
+def install_defaults(
+    sandbox: RouteSocket, ends: Sequence[tuple[LinkRef, InterfacePlan]], present: Sequence[DefaultRouteEntry]
+) -> None:
+    """Installs the default routes of the plans, all or none; `present` are those of other plugins.
+
+    Raises KernelError.
+    """
     wanted = [(end, plan, default) for end, plan in ends for default in plan.defaults]
     if not wanted:
         return
-    families = {_family(default) for _, _, default in wanted}
-    present = _read(sandbox, families.pop() if len(families) == 1 else socket.AF_UNSPEC)
     requested = {_family(default) for _, _, default in wanted if default.asked}
     taken = {route.family for route in present} | requested
     conflicting = [
@@ -82,8 +99,10 @@ def install_defaults(sandbox: RouteSocket, ends: Sequence[tuple[LinkRef, Interfa
         raise
 
 
-def _read(sandbox: RouteSocket, family: int = socket.AF_UNSPEC) -> list[DefaultRouteEntry]:
-    bodies = sandbox.dump(routes.dump_routes(family), keep=routes.is_default)
+def _read(
+    sandbox: RouteSocket, family: int = socket.AF_UNSPEC, requests: Sequence[NetlinkRequest] = ()
+) -> list[DefaultRouteEntry]:
+    bodies = sandbox.execute_all_and_dump(requests, routes.dump_routes(family), keep=routes.is_default)
     return [route for body in bodies for route in routes.parse_default_routes(body)]
 
 

@@ -107,10 +107,20 @@ class NetlinkSocket:
 
         With `keep` only those that it accepts are kept in memory: a pod can have millions of routes.
         """
+        return self.execute_all_and_dump([], request, keep)
+
+    def execute_all_and_dump(
+        self, requests: Sequence[NetlinkRequest], request: NetlinkRequest, keep: Callable[[bytes], bool] | None = None
+    ) -> list[bytes]:
+        """As `execute_all`, then `dump`, in the same datagram if the requests are few."""
+        if len(requests) >= _REQUESTS_AT_ONCE:
+            self.execute_all(requests)
+            requests = []
         for _ in range(_DUMP_ATTEMPTS):
-            bodies = self._dump_once(request, keep)
+            bodies = self._dump_once(requests, request, keep)
             if bodies is not None:
                 return bodies
+            requests = []
         raise KernelError(request.what, errno.EINTR, f"changed during each of {_DUMP_ATTEMPTS} attempts to read them")
 
     def subscribe(self, group: int) -> None:
@@ -169,18 +179,24 @@ class NetlinkSocket:
                 raise kernel_error("read the answers of the kernel", error) from error
             yield from message.messages(data)
 
-    def _dump_once(self, request: NetlinkRequest, keep: Callable[[bytes], bool] | None) -> list[bytes] | None:
-        sequence = self._send([request])
+    def _dump_once(
+        self, requests: Sequence[NetlinkRequest], request: NetlinkRequest, keep: Callable[[bytes], bool] | None
+    ) -> list[bytes] | None:
+        every = [*requests, request]
+        first = self._send(every)
         bodies = []
+        errors = []
         interrupted = False
-        for answer in self._until_answered(range(sequence, sequence + 1), request.what):
-            # Any part of the dump may carry the flag. Read on to the end, or the rest would precede the next answer.
-            interrupted = interrupted or bool(answer.flags & message.DUMP_INTERRUPTED)
+        # Read to the end in any case, or the rest would precede the next answer.
+        for answer in self._until_answered(range(first, first + len(every)), request.what):
+            interrupted = interrupted or bool(answer.flags & message.DUMP_INTERRUPTED)  # any part may carry the flag
             if answer.kind not in (message.ERROR, message.DONE):
                 if keep is None or keep(answer.body):
                     bodies.append(answer.body)
-            elif (error := _parse_error(answer, request.what)) is not None:
-                raise error
+            elif (error := _parse_error(answer, every[answer.sequence - first].what)) is not None:
+                errors.append(error)
+        if errors:
+            raise errors[0]
         return None if interrupted else bodies
 
     def _send(self, requests: Sequence[NetlinkRequest]) -> int:

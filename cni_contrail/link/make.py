@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cni_contrail.link import links
 from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, packed, packed_with_length, parse_ready_address
 from cni_contrail.link.bridge_port import BRIDGE, packed_master, set_bridged_end
-from cni_contrail.link.defaults import install_defaults
+from cni_contrail.link.defaults import install_defaults, read_conflicting
 from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
 from cni_contrail.link.host_side import NO_NETWORKS, HostSides
@@ -164,21 +164,16 @@ def finish_sandbox_ends(hosts: HostSides, netns_fd: int, plans: Sequence[Interfa
     with sandbox:
         ends = [(_end(sandbox, plan), plan) for plan in plans]
         readiness = _Readiness(sandbox, plans)
-        sandbox.execute_all([*_links_and_addresses(ends), *_routes(ends)])
+        present = read_conflicting(sandbox, plans, [*_links_and_addresses(ends), *_routes(ends)])
         if not any(plan.source_routing for plan in plans):
-            _complete(hosts, sandbox, readiness, ends)
+            readiness.wait(hosts)
+            install_defaults(sandbox, ends, present)
             return
         from cni_contrail.link.source_routing import AddedRules  # few pods need it
 
         with AddedRules(sandbox, plans):
-            _complete(hosts, sandbox, readiness, ends)
-
-
-def _complete(
-    hosts: HostSides, sandbox: RouteSocket, readiness: _Readiness, ends: Sequence[tuple[LinkRef, InterfacePlan]]
-) -> None:
-    readiness.wait(hosts)
-    install_defaults(sandbox, ends)
+            readiness.wait(hosts)
+            install_defaults(sandbox, ends, present)
 
 
 def _end(sandbox: RouteSocket, plan: InterfacePlan) -> LinkRef:

@@ -105,6 +105,29 @@ def test_a_rejected_dump_is_an_error(kernel: RouteSocket) -> None:
         kernel.dump(unknown)
 
 
+@pytest.mark.parametrize("number", [0, 1, 127, 128, 200])
+def test_a_dump_sees_what_the_requests_before_it_did(
+    kernel: RouteSocket, left: LinkRef, node: Netns, number: int
+) -> None:
+    node.ip("link", "set", "left", "up")
+    dump = routes.dump_routes(socket.AF_INET)
+    before = kernel.dump(dump)
+    added = [routes.add_route(left, Route(f"10.0.{each}.0/24", None), ()) for each in range(number)]
+    assert len(kernel.execute_all_and_dump(added, dump)) == len(before) + number
+
+
+@pytest.mark.parametrize("number", [2, 128])
+def test_the_first_error_before_a_dump_is_raised_and_the_socket_stays_usable(
+    kernel: RouteSocket, left: LinkRef, number: int
+) -> None:
+    same = [add_address(left, Address("10.0.0.5", 24))] * number
+    with pytest.raises(KernelError, match=r"^left: add address 10\.0\.0\.5/24: File exists"):
+        kernel.execute_all_and_dump([*same, add_address(left, Address("224.0.0.5", 24))], routes.dump_routes())
+    (body,) = kernel.get([links.get("left")])
+    assert not isinstance(body, KernelError)
+    assert links.parse_link(body).ifindex == left.ifindex, "no late answer comes first"
+
+
 class Interrupted:
     """Marks the first `times` dumps as interrupted."""
 
@@ -122,6 +145,14 @@ class Interrupted:
             if self.attempts <= self.left:
                 data[6] |= message.DUMP_INTERRUPTED
         return bytes(data)
+
+
+def test_requests_before_an_interrupted_dump_are_executed_once(
+    kernel: RouteSocket, left: LinkRef, node: Netns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Interrupted(kernel, monkeypatch, times=2)
+    kernel.execute_all_and_dump([add_address(left, Address("10.0.0.5", 24))], routes.dump_routes())
+    assert address_texts(node, "left") == ["10.0.0.5/24"]
 
 
 def test_an_interrupted_dump_is_retried(kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch) -> None:
