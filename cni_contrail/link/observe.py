@@ -6,6 +6,7 @@ The number of exchanges with the kernel does not grow with the number of interfa
 from __future__ import annotations
 
 import errno
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from cni_contrail.link import links
@@ -18,15 +19,15 @@ from cni_contrail.link.host_side import open_host_side
 from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns_ids import get_netns_id, parse_netns_id
-from cni_contrail.link.plan import InterfacePlan
-from cni_contrail.link.routes import RouteInfo, dump_routes, parse_routes
-from cni_contrail.link.source_routing import RuleInfo, dump_rules, parse_rule
+from cni_contrail.link.plan import InterfacePlan, Route
+from cni_contrail.link.routes import RouteInfo, dump_routes, is_default, is_to, packed_destination, parse_routes
+from cni_contrail.link.source_routing import RuleInfo, dump_rules, parse_rule, table_routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cni_contrail.link.check_macvlans import ObservedMacvlans
 
-_BATCH = 256  # objects that are parsed between two checkpoints
+_BATCH = 256  # routes that are looked at between two checkpoints
 
 
 class HostEnd(NamedTuple):
@@ -41,7 +42,7 @@ class HostEnd(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """Links by name, those that exist; addresses, routes and rules of the whole sandbox.
+    """Links by name, those that exist; addresses and rules of the whole sandbox, and routes to planned destinations.
 
     `arp_differences` are those of interfaces that share a subnet (`arp_settings`), by name. `macvlans` is None unless a
     plan is of nested mode.
@@ -67,11 +68,7 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
         answers = dict(_answers(sandbox, [plan.name for plan in plans]))
         addresses = sandbox.dump(dump_addresses())
         checkpoint()
-        routes: list[RouteInfo] = []
-        for position, body in enumerate(sandbox.dump(dump_routes())):
-            routes += parse_routes(body)
-            if position % _BATCH == 0:
-                checkpoint()
+        routes = [route for body in _routes(sandbox, plans, checkpoint) for route in parse_routes(body)]
         rules = _rules(sandbox) if any(plan.source_routing for plan in plans) else frozenset()
     sharing = [plan.name for plan in plans if plan.source_routing and plan.name in answers]
     macvlans = None
@@ -102,6 +99,25 @@ def _host_ends(netns_fd: int, plans: Sequence[InterfacePlan], netns_dir: str) ->
             for name, body in _answers(host, names):
                 found[name] = HostEnd(links.parse_link(body), sandbox_id, parse_master(body))
     return found
+
+
+def _routes(sandbox: RouteSocket, plans: Sequence[InterfacePlan], checkpoint: Callable[[], None]) -> list[bytes]:
+    """Returns those to planned destinations, and all default routes: a pod can have millions of others."""
+    planned = {packed_destination(route.destination) for plan in plans for route in _planned_routes(plan)}
+    position = itertools.count(1)
+
+    def is_wanted(body: bytes) -> bool:
+        if next(position) % _BATCH == 0:
+            checkpoint()
+        return is_default(body) or is_to(body, planned)
+
+    return sandbox.dump(dump_routes(), keep=is_wanted)
+
+
+def _planned_routes(plan: InterfacePlan) -> Iterator[Route]:
+    yield from plan.routes
+    for source in plan.source_routing:
+        yield from table_routes(plan, source)
 
 
 def _rules(sandbox: RouteSocket) -> frozenset[RuleInfo]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from cni_contrail.link.addresses import check_length, covers, packed, prefix_bits
 from cni_contrail.link.links import LinkRef
@@ -31,6 +31,7 @@ from cni_contrail.link.message import (
     NetlinkRequest,
     attribute,
     attributes,
+    first_attributes,
     number,
     padded,
     unpack_number,
@@ -210,6 +211,15 @@ def parse_routes(body: bytes) -> Iterator[RouteInfo]:
 def is_default(body: bytes) -> bool:
     """Returns whether an answer to `dump_routes` is about a default route, of any table and kind."""
     return body[_DESTINATION_LENGTH] == 0
+
+
+def is_to(body: bytes, destinations: Container[tuple[int, bytes, int]]) -> bool:
+    """Returns whether an answer to `dump_routes` is about one of these destinations (`packed_destination`).
+
+    Default routes have none in the answer (`is_default`).
+    """
+    network = first_attributes(body, _HEADER.size, (_RTA_DST,), 1).get(_RTA_DST, b"")
+    return (body[0], network, body[_DESTINATION_LENGTH]) in destinations
 
 
 def parse_default_routes(body: bytes) -> Iterator[DefaultRouteEntry]:

@@ -1,6 +1,8 @@
 """CHECK: one sentence for each difference between plan and kernel, none for what a later plugin may change."""
 
 import os
+import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -266,6 +268,37 @@ def test_a_check_can_be_ended_early(make: Make, node: Netns, netns_fd: int) -> N
     make(interface_plan())
     with node.inside(), pytest.raises(InterruptedError):
         check_interfaces(netns_fd, [interface_plan()], end)
+
+
+def add_many_routes(sandbox: Netns) -> None:
+    """As a tenant may do: 20,000 of them."""
+    others = [f"route add 10.{n // 62500}.{n // 250 % 250}.{n % 250} dev eth0 table 77" for n in range(20_000)]
+    added = sandbox.run("ip", "-batch", "-", input="\n".join(others))
+    assert added.returncode == 0, added.stderr
+
+
+def test_other_routes_of_a_pod_are_not_kept_in_memory(make: Make, differences: Check, sandbox: Netns) -> None:
+    plan = interface_plan()
+    make(plan)
+    add_many_routes(sandbox)
+    assert differences(plan) == []
+    tracemalloc.start()
+    try:
+        assert differences(plan) == []
+        assert tracemalloc.get_traced_memory()[1] < 500_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_check_can_be_ended_while_it_reads_routes(make: Make, node: Netns, netns_fd: int, sandbox: Netns) -> None:
+    plan = interface_plan()
+    make(plan)
+    looks = Counter[str]()
+    with node.inside():
+        check_interfaces(netns_fd, [plan], lambda: looks.update(["few routes"]))
+        add_many_routes(sandbox)
+        check_interfaces(netns_fd, [plan], lambda: looks.update(["many routes"]))
+    assert looks["many routes"] > looks["few routes"] + 20_000 // 1000
 
 
 def test_checking_leaves_no_descriptor_open(make: Make, differences: Check) -> None:
