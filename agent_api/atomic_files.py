@@ -35,7 +35,8 @@ def storage_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"port file {error.filename}: {error.strerror}") from error
+        path = error.filename2 or error.filename  # of a rename, what it should become
+        raise StorageError(f"port file {path}: {error.strerror}") from error
 
 
 class AtomicFileWriter:
@@ -60,18 +61,14 @@ class AtomicFileWriter:
         superfluous = [path for path in remove if path not in write]
         with contextlib.ExitStack() as undo:
             # The undo steps run in reverse order, so directories are removed after the files in them.
-            created = set()
             for directory in {os.path.dirname(path) for path in write}:
                 undo.callback(remove_if_empty, directory)
-                if _create_directory(directory):
-                    created.add(directory)
+                _create_directory(directory)
             for path, content in write.items():
                 self._stage(path, content, undo)
             changed = [*write, *superfluous]
             for path in changed:
-                if os.path.dirname(path) in created:
-                    undo.callback(_discard, path)  # no file was there before
-                elif path != changed[-1]:  # nothing follows the last step that could fail and require its undo
+                if path != changed[-1]:  # nothing follows the last step that could fail and require its undo
                     self._restore_on_undo(path, undo)
                 if path in write:
                     os.replace(self._staging_path(path), path)
@@ -163,17 +160,15 @@ def make_searchable(directory: str) -> bool:
     return True
 
 
-def _create_directory(path: str) -> bool:
-    """Creates a directory; returns whether it was missing. Needs a single system call if its parent exists."""
+def _create_directory(path: str) -> None:
+    """Creates a directory if it is missing; needs a single system call if its parent exists."""
     try:
         os.mkdir(path)
     except FileExistsError:
         if not os.path.isdir(path):
             raise
-        return False
     except FileNotFoundError:
         os.makedirs(path, exist_ok=True)
-    return True
 
 
 def _read(path: str) -> bytes:

@@ -23,7 +23,7 @@ _OTHERS = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT)
 
 
 class SpareDirectories:
-    """Empty directories below `root`, which it owns. All methods raise OSError."""
+    """Empty directories below `root`, which it owns."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -31,22 +31,25 @@ class SpareDirectories:
         self._spares: list[str] = []
 
     def clear(self) -> None:
-        """Removes what a killed process left, and makes new ones."""
-        shutil.rmtree(self._root, ignore_errors=True)  # what stays is reported when new ones are made
-        os.makedirs(self._root, exist_ok=True)
-        self.replenish()
+        """Removes what a killed process left, as far as that is possible, and makes new ones. Raises OSError."""
+        self._spares.clear()
+        shutil.rmtree(self._root, ignore_errors=True)
+        while self.make_one():
+            pass
 
-    def replenish(self) -> None:
-        """Makes those that were used; nobody should wait for it."""
-        while len(self._spares) < _NUMBER:
-            spare = os.path.join(self._root, str(next(self._names)))
-            os.mkdir(spare)
-            self._spares.append(spare)
+    def make_one(self) -> bool:
+        """Makes one in place of one that was used; returns whether more are missing. Raises OSError.
+
+        Nobody should wait for it.
+        """
+        if len(self._spares) < _NUMBER:
+            self._spares.append(self._make())
+        return len(self._spares) < _NUMBER
 
     def publish(self, directory: str, files: Mapping[str, bytes]) -> bool:
-        """Creates a directory with files, all or nothing.
+        """Creates a directory with files, all or nothing; an empty one is replaced. Raises OSError.
 
-        Returns False, and changes nothing, if there is no spare one, the directory exists, or its parent does not.
+        Returns False, and changes nothing, if there is no spare one, the directory has files, or its parent is missing.
         """
         if not self._spares:
             return False
@@ -61,3 +64,14 @@ class SpareDirectories:
                 return False
             raise
         return True
+
+    def _make(self) -> str:
+        while True:
+            spare = os.path.join(self._root, str(next(self._names)))
+            try:
+                os.mkdir(spare)
+            except FileExistsError:  # left by a killed process, and not removable
+                continue
+            except FileNotFoundError:
+                os.makedirs(spare)
+            return spare

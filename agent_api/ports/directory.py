@@ -62,23 +62,23 @@ class PortDirectory:
         with storage_errors():
             os.makedirs(self._vm_root, exist_ok=True)
             self._files.clear()
-            self._spares.clear()
             # An interface has two files if a kill interrupted its move, since writes precede removals.
             found = sorted(self._load_all(), key=lambda item: item[0])
             newest = {port.vmi_uuid: port for _, port in found}
             for _, port in found:
                 if newest[port.vmi_uuid] is not port:
                     self._remove_older(port, newest[port.vmi_uuid])
-            return list(newest.values())
+        self._prepare_first()
+        return list(newest.values())
 
     def change(self, *, write: Sequence[Port] = (), remove: Sequence[Port] = ()) -> None:
         """Writes and removes files, all or nothing; removing a missing file is not an error."""
         writing, removing = {self.path(port): port for port in write}, [self.path(port) for port in remove]
         folders = {os.path.dirname(path) for path in (*writing, *removing)}
-        existing = {folder for folder in folders if make_searchable(folder)}
         with storage_errors():
-            if not existing and not removing and self._publish(writing):
+            if not removing and not any(map(make_searchable, folders)) and self._publish(writing):
                 return
+            existing = {folder for folder in folders if make_searchable(folder)}
             self._files.apply(
                 write={
                     path: encode_file(port)
@@ -88,16 +88,23 @@ class PortDirectory:
                 remove=removing,
             )
 
-    def prepare(self) -> None:
-        """Does ahead what a later change need not wait for."""
+    def prepare(self) -> bool:
+        """Does a part of what later changes need not wait for; returns whether there is more to do."""
         with storage_errors():
-            self._spares.replenish()
+            return self._spares.make_one()
 
     def path(self, port: Port) -> str:
         """Returns the path of a port's file."""
         if isinstance(port, InstancePort):
             return os.path.join(self._root, port.vmi_uuid)
         return os.path.join(self._vm_root, _directory_name(port.vm_name), port.vmi_uuid)
+
+    def _prepare_first(self) -> None:
+        """Logs if that fails: changes work without, and a full disk must not keep the agent from unplugging ports."""
+        try:
+            self._spares.clear()
+        except OSError as error:
+            log.warning("directories of port files cannot be made ahead: %s: %s", error.filename, error.strerror)
 
     def _publish(self, writing: Mapping[str, Port]) -> bool:
         """Writes the first ports of one VirtualMachine; returns False if that is not what they are, or not possible."""

@@ -8,6 +8,9 @@ minute.
 import math
 import time
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _SLOW = 0.02  # seconds of one change
 _PENALTY = 60.0  # seconds in a thread after a slow change
@@ -25,11 +28,11 @@ class DiskLatency:
         """Whether no change was slow within the last minute."""
         return self._clock() >= self._slow_until
 
-    def measure(self, change: Callable[[], None]) -> None:
-        """Runs a change and records its duration. Raises what the change raises."""
+    def measure(self, change: Callable[[], T]) -> T:
+        """Runs a change, records its duration, and returns what it returns. Raises what the change raises."""
         began = self._clock()
         try:
-            change()
+            return change()
         finally:
             ended = self._clock()
             if ended - began > _SLOW:

@@ -13,7 +13,6 @@ since a generation began.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -211,9 +210,15 @@ class PortTable:
         self._prepare_nowait()
 
     def _prepare_nowait(self) -> None:
-        if self.executor.is_idle and self._disk.is_fast:
-            with contextlib.suppress(StorageError):  # reported by the change that fails for the same reason
-                self._disk.measure(self._directory.prepare)
+        if not (self.executor.is_idle and self._disk.is_fast):
+            return
+        try:
+            is_more = self._disk.measure(self._directory.prepare)
+        except StorageError as error:
+            log.info("directory not made ahead: %s", error)  # changes do without
+        else:
+            if is_more:
+                asyncio.get_running_loop().call_later(_LATER, self._prepare_nowait)
 
     def _notify(self) -> None:
         if self._on_change is not None:

@@ -17,11 +17,10 @@ from cni_contrail.link.host_side import DIRECTORY
 from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.observe import HostEnd, Observed, observe
+from cni_contrail.link.observed_routes import route_key
 from cni_contrail.link.plan import InterfacePlan, Route
-from cni_contrail.link.routes import UNICAST, packed_destination
 from cni_contrail.link.source_routing import table_routes, wanted_rule
 
-_KERNEL_TABLES = frozenset((254, 255))  # main and local
 _DAD_FAILED = 0x08  # IFA_F_DADFAILED
 _FAMILIES: dict[int, str] = {socket.AF_INET: "IPv4", socket.AF_INET6: "IPv6"}
 
@@ -31,13 +30,10 @@ _ATTEMPTS = 3
 
 
 class _Index(NamedTuple):
-    """What was observed, indexed for one look-up per planned object."""
+    """What was observed, with its addresses indexed for one look-up per planned one."""
 
     observed: Observed
     addresses: dict[tuple[int, bytes, int], int]  # link index, address, prefix length: flags
-    routes: frozenset[tuple[int, int, bytes, int, bytes | None]]  # link index, family, network, length, gateway
-    table_routes: frozenset[tuple[int, int, int, bytes, int, bytes | None]]  # table, and the same of other tables
-    default_families: frozenset[int]
 
 
 def check_interfaces(
@@ -53,9 +49,8 @@ def check_interfaces(
     Raises NetnsError or KernelError.
     """
     found: list[str] = []
-    own_tables = frozenset(source.table for plan in plans for source in plan.source_routing)
     for _ in range(_ATTEMPTS):
-        index = _indexed(observe(netns_fd, plans, checkpoint, netns_dir), own_tables)
+        index = _indexed(observe(netns_fd, plans, checkpoint, netns_dir))
         found = []
         for plan in plans:
             checkpoint()
@@ -65,20 +60,9 @@ def check_interfaces(
     return found
 
 
-def _indexed(observed: Observed, own_tables: frozenset[int]) -> _Index:
-    """Tables of source routing have copies of routes, which do not count as these: only packets by rules use them."""
-    used = [each for each in observed.routes if each.table not in own_tables]
-    return _Index(
-        observed,
-        {(each.ifindex, each.local, each.prefix_length): each.flags for each in observed.addresses},
-        frozenset((each.ifindex, each.family, each.network, each.length, each.gateway) for each in used),
-        frozenset(
-            (each.table, each.ifindex, each.family, each.network, each.length, each.gateway)
-            for each in observed.routes
-            if observed.rules and each.table not in _KERNEL_TABLES
-        ),
-        frozenset(each.family for each in used if each.length == 0 and each.kind == UNICAST),
-    )
+def _indexed(observed: Observed) -> _Index:
+    addresses = {(each.ifindex, each.local, each.prefix_length): each.flags for each in observed.addresses}
+    return _Index(observed, addresses)
 
 
 def _differences(plan: InterfacePlan, index: _Index) -> Iterator[str]:
@@ -147,7 +131,7 @@ def _addresses(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterator[st
 
 def _routes(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterator[str]:
     for wanted in plan.routes:
-        if _key(end, wanted) not in index.routes:
+        if route_key(end, wanted) not in index.observed.routes.planned:
             yield f"{plan.name} does not have the route to {_text(wanted)}."
 
 
@@ -157,13 +141,8 @@ def _source_routing(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterat
         if wanted_rule(source) not in index.observed.rules:
             yield f"The sandbox has no rule from {source.address} to table {source.table}."
         for wanted in table_routes(plan, source):
-            if (source.table, *_key(end, wanted)) not in index.table_routes:
+            if (source.table, route_key(end, wanted)) not in index.observed.routes.in_tables:
                 yield f"{plan.name} does not have the route to {_text(wanted)} in table {source.table}."
-
-
-def _key(end: LinkInfo, route: Route) -> tuple[int, int, bytes, int, bytes | None]:
-    gateway = packed(route.gateway)[1] if route.gateway else None
-    return (end.ifindex, *packed_destination(route.destination), gateway)
 
 
 def _text(route: Route) -> str:
@@ -174,5 +153,5 @@ def _defaults(plan: InterfacePlan, index: _Index) -> Iterator[str]:
     """Accepts any default route of the family: another plugin may have added one before or after."""
     for default in plan.defaults:
         family, _ = packed(default.gateway)
-        if family not in index.default_families:
+        if family not in index.observed.routes.default_families:
             yield f"The sandbox has no {_FAMILIES[family]} default route, through {plan.name} or any other interface."

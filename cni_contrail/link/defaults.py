@@ -54,30 +54,34 @@ def restore_defaults(netns_fd: int, replaced: Iterable[ReplacedRoute]) -> None:
         _restore(sandbox, entries)
 
 
-def read_conflicting(
+def execute_and_read_defaults(
     sandbox: RouteSocket, plans: Sequence[InterfacePlan], requests: Sequence[NetlinkRequest]
 ) -> list[DefaultRouteEntry]:
-    """Executes the requests; returns what `install_defaults` needs: default routes of the plans' families.
+    """Executes the requests, and returns the default routes of the families in which the plans have some.
 
     Raises the first error as KernelError.
     """
     families = {_family(default) for plan in plans for default in plan.defaults}
-    if not families:
-        sandbox.execute_all(requests)
-        return []
-    return _read(sandbox, families.pop() if len(families) == 1 else socket.AF_UNSPEC, requests)
+    if families:
+        return _read(sandbox, families.pop() if len(families) == 1 else socket.AF_UNSPEC, requests)
+    sandbox.execute_all(requests)
+    return []
 
 
 def install_defaults(
-    sandbox: RouteSocket, ends: Sequence[tuple[LinkRef, InterfacePlan]], present: Sequence[DefaultRouteEntry]
+    sandbox: RouteSocket,
+    ends: Sequence[tuple[LinkRef, InterfacePlan]],
+    present: Sequence[DefaultRouteEntry] | None = None,
 ) -> None:
-    """Installs the default routes of the plans, all or none; `present` are those of other plugins.
+    """Installs the default routes of the plans, all or none; raises KernelError.
 
-    Raises KernelError.
+    `present` are those that are there, if they have just been read.
     """
     wanted = [(end, plan, default) for end, plan in ends for default in plan.defaults]
     if not wanted:
         return
+    if present is None:
+        present = execute_and_read_defaults(sandbox, [plan for _, plan in ends], [])
     requested = {_family(default) for _, _, default in wanted if default.asked}
     taken = {route.family for route in present} | requested
     conflicting = [

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cni_contrail.link import links
 from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, packed, packed_with_length, parse_ready_address
 from cni_contrail.link.bridge_port import BRIDGE, packed_master, set_bridged_end
-from cni_contrail.link.defaults import install_defaults, read_conflicting
+from cni_contrail.link.defaults import execute_and_read_defaults, install_defaults
 from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
 from cni_contrail.link.host_side import NO_NETWORKS, HostSides
@@ -164,7 +164,12 @@ def finish_sandbox_ends(hosts: HostSides, netns_fd: int, plans: Sequence[Interfa
     with sandbox:
         ends = [(_end(sandbox, plan), plan) for plan in plans]
         readiness = _Readiness(sandbox, plans)
-        present = read_conflicting(sandbox, plans, [*_links_and_addresses(ends), *_routes(ends)])
+        requests = [*_links_and_addresses(ends), *_routes(ends)]
+        if readiness.is_immediate:
+            present = execute_and_read_defaults(sandbox, plans, requests)
+        else:
+            sandbox.execute_all(requests)
+            present = None  # read later: they could change during the wait
         if not any(plan.source_routing for plan in plans):
             readiness.wait(hosts)
             install_defaults(sandbox, ends, present)
@@ -216,6 +221,11 @@ class _Readiness:
         self._pending: set[bytes | None] = {local for family, local in addresses if family == socket.AF_INET6}
         if self._pending:
             sandbox.subscribe(IPV6_ADDRESSES)
+
+    @property
+    def is_immediate(self) -> bool:
+        """Whether `wait` waits for nothing that takes time."""
+        return not self._pending
 
     def wait(self, hosts: HostSides) -> None:
         """Returns when all links and addresses are usable; raises KernelError after 5 s."""

@@ -6,7 +6,6 @@ The number of exchanges with the kernel does not grow with the number of interfa
 from __future__ import annotations
 
 import errno
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from cni_contrail.link import links
@@ -19,15 +18,13 @@ from cni_contrail.link.host_side import open_host_side
 from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns_ids import get_netns_id, parse_netns_id
-from cni_contrail.link.plan import InterfacePlan, Route
-from cni_contrail.link.routes import RouteInfo, dump_routes, is_default, is_to, packed_destination, parse_routes
-from cni_contrail.link.source_routing import RuleInfo, dump_rules, parse_rule, table_routes
+from cni_contrail.link.observed_routes import ObservedRoutes, observe_routes
+from cni_contrail.link.plan import InterfacePlan
+from cni_contrail.link.source_routing import RuleInfo, dump_rules, parse_rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cni_contrail.link.check_macvlans import ObservedMacvlans
-
-_BATCH = 256  # routes that are looked at between two checkpoints
 
 
 class HostEnd(NamedTuple):
@@ -42,7 +39,7 @@ class HostEnd(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """Links by name, those that exist; addresses and rules of the whole sandbox, and routes to planned destinations.
+    """Links by name, those that exist; addresses and rules of the whole sandbox, and routes of the plans.
 
     `arp_differences` are those of interfaces that share a subnet (`arp_settings`), by name. `macvlans` is None unless a
     plan is of nested mode.
@@ -51,7 +48,7 @@ class Observed(NamedTuple):
     host_ends: dict[str, HostEnd]
     sandbox_ends: dict[str, LinkInfo]
     addresses: tuple[AddressInfo, ...]
-    routes: tuple[RouteInfo, ...]
+    routes: ObservedRoutes
     rules: frozenset[RuleInfo]
     arp_differences: dict[str, list[str]]
     macvlans: ObservedMacvlans | None
@@ -66,9 +63,10 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
     checkpoint()
     with open_route_socket(netns_fd) as sandbox:
         answers = dict(_answers(sandbox, [plan.name for plan in plans]))
+        ends = {name: links.parse_link(body) for name, body in answers.items()}
         addresses = sandbox.dump(dump_addresses())
         checkpoint()
-        routes = [route for body in _routes(sandbox, plans, checkpoint) for route in parse_routes(body)]
+        routes = observe_routes(sandbox, plans, ends, checkpoint)
         rules = _rules(sandbox) if any(plan.source_routing for plan in plans) else frozenset()
     sharing = [plan.name for plan in plans if plan.source_routing and plan.name in answers]
     macvlans = None
@@ -78,9 +76,9 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
         macvlans = observe_macvlans(netns_fd, plans)
     return Observed(
         host_ends,
-        {name: links.parse_link(body) for name, body in answers.items()},
+        ends,
         tuple(parse_address(body) for body in addresses),
-        tuple(routes),
+        routes,
         rules,
         {name: arp_setting_differences(name, answers[name]) for name in sharing},
         macvlans,
@@ -99,25 +97,6 @@ def _host_ends(netns_fd: int, plans: Sequence[InterfacePlan], netns_dir: str) ->
             for name, body in _answers(host, names):
                 found[name] = HostEnd(links.parse_link(body), sandbox_id, parse_master(body))
     return found
-
-
-def _routes(sandbox: RouteSocket, plans: Sequence[InterfacePlan], checkpoint: Callable[[], None]) -> list[bytes]:
-    """Returns those to planned destinations, and all default routes: a pod can have millions of others."""
-    planned = {packed_destination(route.destination) for plan in plans for route in _planned_routes(plan)}
-    position = itertools.count(1)
-
-    def is_wanted(body: bytes) -> bool:
-        if next(position) % _BATCH == 0:
-            checkpoint()
-        return is_default(body) or is_to(body, planned)
-
-    return sandbox.dump(dump_routes(), keep=is_wanted)
-
-
-def _planned_routes(plan: InterfacePlan) -> Iterator[Route]:
-    yield from plan.routes
-    for source in plan.source_routing:
-        yield from table_routes(plan, source)
 
 
 def _rules(sandbox: RouteSocket) -> frozenset[RuleInfo]:

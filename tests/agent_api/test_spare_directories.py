@@ -1,18 +1,23 @@
 """Spare directories: a new directory appears with all its files by one rename, or nothing changes."""
 
+import contextlib
+import itertools
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agent_api.atomic_files import encode_file
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.table import PortTable
 from agent_api.spare_directories import SpareDirectories
 from tests.support.served_agent import until
 from tests.support.stored_ports import container_port
-from tests.support.virtual_machines import SAMPLE_VM, left_interface
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, left_interface
 
 FILES = {"one": b"1", "two": b"2"}
 
@@ -47,8 +52,17 @@ def test_without_a_spare_one_nothing_is_created_until_there_are_more(spares: Spa
         number += 1
     assert number > 0
     assert not (tmp_path / str(number)).exists()
-    spares.replenish()
+    assert spares.make_one() is True
     assert spares.publish(str(tmp_path / str(number)), FILES)
+
+
+def test_they_are_made_one_at_a_time_up_to_a_number(spares: SpareDirectories, root: Path, tmp_path: Path) -> None:
+    number = len(list(root.iterdir()))
+    assert spares.make_one() is False
+    for name in ("a", "b"):
+        assert spares.publish(str(tmp_path / name), FILES)
+    assert [spares.make_one(), spares.make_one(), spares.make_one()] == [True, False, False]
+    assert len(list(root.iterdir())) == number
 
 
 def test_a_directory_that_has_come_meanwhile_keeps_its_files(
@@ -66,9 +80,13 @@ def test_a_missing_parent_or_removed_spare_ones_change_nothing(
     spares: SpareDirectories, root: Path, tmp_path: Path
 ) -> None:
     assert not spares.publish(str(tmp_path / "missing" / "web"), FILES)
+    number = len(list(root.iterdir()))
     shutil.rmtree(root)
-    assert not spares.publish(str(tmp_path / "web"), FILES)
-    assert not (tmp_path / "web").exists()
+    for _ in range(number):
+        assert not spares.publish(str(tmp_path / "web"), FILES)
+        assert not (tmp_path / "web").exists()
+    spares.make_one()
+    assert spares.publish(str(tmp_path / "web"), FILES)
 
 
 def test_a_file_that_cannot_be_written_is_an_error_and_nothing_is_left(
@@ -87,6 +105,41 @@ def test_what_a_killed_process_left_is_removed(root: Path) -> None:
     (root / "1" / "half").write_bytes(b"{")
     SpareDirectories(str(root)).clear()
     assert all(content(each) == {} for each in root.iterdir())
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that has a port's file of an earlier process, and no further file fits on it."""
+    path = tmp_path / "ports"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=20", "tmpfs", path], check=True)
+    (path / "unfinished" / "ports").mkdir(parents=True)
+    (path / "vm" / "k8s__default__p1").mkdir(parents=True)
+    (path / "vm" / "k8s__default__p1" / SAMPLE_VMI).write_bytes(encode_file(container_port()))
+    with contextlib.suppress(OSError):
+        for number in itertools.count():
+            (path / f"ballast{number}").touch()
+    yield path
+    subprocess.run(["umount", "--lazy", path], check=True)
+
+
+def test_ports_are_loaded_and_unplugged_on_a_full_disk(full_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(OSError, match="No space left on device"):
+        (full_disk / "more").mkdir()
+    directory = PortDirectory(str(full_disk))
+    (port,) = directory.load()
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+        f"directories of port files cannot be made ahead: {full_disk}/unfinished/vm: No space left on device"
+    ]
+    directory.change(remove=[port])
+    assert os.listdir(full_disk / "vm") == []
+
+
+def test_ports_are_loaded_from_a_read_only_disk_with_spare_directories(full_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,nr_inodes=100", full_disk], check=True)
+    PortDirectory(str(full_disk)).load()
+    subprocess.run(["mount", "-o", "remount,ro", full_disk], check=True)
+    assert len(PortDirectory(str(full_disk)).load()) == 1
 
 
 def some_ports() -> list[ContainerPort]:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from cni_contrail.link import make as making
 from cni_contrail.link import routes
 from cni_contrail.link.defaults import read_default_routes, restore_defaults
 from cni_contrail.link.errors import KernelError
+from cni_contrail.link.host_side import HostSides
 from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
 from cni_contrail.link.remove import HostLink, remove_links
@@ -89,6 +91,27 @@ def test_a_requested_one_replaces_the_existing_one(
     other_default(version)
     make(with_default(version, asked=True))
     assert devices(sandbox, version) == ["eth0"]
+
+
+@BOTH
+@pytest.mark.parametrize("asked", [True, False])
+def test_one_that_came_during_the_wait_for_addresses_counts(
+    make: Make,
+    sandbox: Netns,
+    other_default: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    asked: bool,
+) -> None:
+    wait = making._Readiness.wait
+
+    def wait_for_another_plugin(readiness: making._Readiness, hosts: HostSides) -> None:
+        wait(readiness, hosts)
+        other_default(version)
+
+    monkeypatch.setattr(making._Readiness, "wait", wait_for_another_plugin)
+    make(with_default(version, asked=asked))
+    assert devices(sandbox, version) == ["eth0" if asked else "other0"]
 
 
 @BOTH

@@ -29,6 +29,8 @@ def commands(folder: Path) -> list[str]:
     """Command lines of the processes in a control group and those below it."""
     found = []
     for file in folder.glob("**/cgroup.procs"):
-        with contextlib.suppress(OSError):  # ended, or removed
-            found += [Path(f"/proc/{process}/cmdline").read_text() for process in file.read_text().split()]
-    return [command.replace("\0", " ") for command in found]
+        with contextlib.suppress(FileNotFoundError):
+            for process in file.read_text().split():
+                with contextlib.suppress(FileNotFoundError):
+                    found.append(Path(f"/proc/{process}/cmdline").read_bytes())
+    return [command.replace(b"\0", b" ").decode(errors="replace") for command in found]
