@@ -6,12 +6,13 @@ Here:
 
 - A request head must be complete `HEAD_TIMEOUT` after its first byte, else it is answered with 408. A connection that
   sends nothing within this time is closed, and so is one whose client does not read its response or keeps sending a
-  body that no handler reads.
+  body that no handler reads. A response counts as read when nothing of it is left in this process: the loop would keep
+  a connection that was closed, and its file, until then.
 - A connection without a further request is closed after `IDLE_TIMEOUT`.
 - Above `MAX_CONNECTIONS`, the oldest connections without a request, including those with an incomplete head, are
-  closed. If every connection has a request, a new one is taken from a reserve: it is served a single request for
-  `/healthz` or `/readyz`, and 503 for anything else, so that busy connections never make a probe fail. A full reserve
-  closes its oldest connection.
+  closed, whatever they have not read. If every connection has a request, a new one is taken from a reserve: it is
+  served a single request for `/healthz` or `/readyz`, and 503 for anything else, so that busy connections never make a
+  probe fail. A full reserve closes its oldest connection.
 - The bounds of a process's listeners together are less than its limit of open files, so that no listener takes the
   files of another one.
 
@@ -147,7 +148,7 @@ class _BoundedServer(web.Server):
         idle = [connection for connection in self._open if connection.is_idle]
         for connection in idle[: self._max_connections // 8 + 1]:
             del self._open[connection]
-            connection.force_close()
+            connection.abort()
         return bool(idle)
 
     def _add_to_reserve(self, newest: "_Connection") -> None:
@@ -157,7 +158,7 @@ class _BoundedServer(web.Server):
             # A probe is answered at once, so the oldest connection has had its time.
             oldest = next(iter(self._reserve))
             del self._reserve[oldest]
-            oldest.force_close()
+            oldest.abort()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = cast(_Connection, request.protocol)
@@ -221,6 +222,7 @@ class _Connection(web.RequestHandler):
         "_head_timeout",
         "_head_timer",
         "_idle_timer",
+        "_opened",
         "_write_timer",
         "in_reserve",
     )
@@ -250,6 +252,8 @@ class _Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self._opened = cast(asyncio.Transport, transport)  # aiohttp forgets its own when it closes it
+        self._opened.set_write_buffer_limits(high=0)  # so that the timeout runs for any byte that is not read
         self._head_timer.start(self._on_head_timeout)
 
     def data_received(self, data: bytes) -> None:
@@ -281,6 +285,10 @@ class _Connection(web.RequestHandler):
         super().connection_lost(exc)
         for timer in (self._head_timer, self._write_timer, self._idle_timer):
             timer.cancel()
+
+    def abort(self) -> None:
+        """Closes the connection at once, also if a part of a response was not read."""
+        self._opened.abort()
 
     def reject(self, status: HTTPStatus, text: str) -> None:
         """Answers without looking at any request, and closes the connection."""
@@ -330,8 +338,7 @@ class _Connection(web.RequestHandler):
 
     def _on_write_timeout(self) -> None:
         log.debug("%s: response not read within %g s", self.peername, self._head_timeout)
-        if self.transport is not None:
-            self.transport.abort()
+        self.abort()
 
 
 def connection_limit() -> int:

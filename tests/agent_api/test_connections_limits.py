@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -126,6 +127,15 @@ class TestUnreadResponses:
             with pytest.raises(ConnectionError):
                 await asyncio.wait_for(asking, DEADLINE)
 
+    async def test_of_which_little_is_left_close_the_connection_too(self, start_agent: StartAgent) -> None:
+        served = await start_agent(limits={"head_timeout": HEAD_TIMEOUT})
+        requests = await more_than_buffered(served)
+        before = open_files()
+        async with clients_that_read_nothing(served, 1, requests) as (client,):
+            for files in (2, 1):  # with that of the client
+                await until(lambda files=files: open_files() == before + files)  # type: ignore[misc]
+            assert 0 < await read_all(client) < _MORE_THAN_BUFFERED - 32 * 1024
+
     async def test_that_are_read_in_time_are_all_complete(self, served: ServedAgent) -> None:
         asked = 300  # more than the buffers between hold
         async with connected(served.address) as connection:
@@ -133,6 +143,44 @@ class TestUnreadResponses:
             await others_are_answered(served)
             assert [(await connection.answer()).status for _ in range(asked)] == [200] * asked
             await sending
+
+
+_MORE_THAN_BUFFERED = 280 * 1024
+"""Bytes: a Unix socket takes 208 to 240 KiB by default, so less than 72 KiB are left in the process."""
+
+
+async def more_than_buffered(served: ServedAgent) -> bytes:
+    """Returns requests whose responses are about as many bytes."""
+    async with served.unix.get("/openapi.json") as answer:
+        return _MORE_THAN_BUFFERED // len(await answer.read()) * request("GET", "/openapi.json")
+
+
+@contextlib.asynccontextmanager
+async def clients_that_read_nothing(
+    served: ServedAgent, number: int, requests: bytes
+) -> AsyncIterator[list[socket.socket]]:
+    """Have sent these requests on the Unix socket, and read a byte."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(number)]
+        for client in clients:
+            client.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(client, str(served.socket))
+            await asyncio.get_running_loop().sock_sendall(client, requests)
+            await asyncio.get_running_loop().sock_recv(client, 1)  # the responses have begun
+        yield clients
+
+
+async def read_all(client: socket.socket) -> int:
+    """Returns the number of bytes until the end."""
+    total = 0
+    with contextlib.suppress(ConnectionError):
+        while received := await asyncio.get_running_loop().sock_recv(client, 65536):
+            total += len(received)
+    return total
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
 async def send_without_end(client: socket.socket) -> None:
@@ -152,6 +200,14 @@ class TestMaxConnections:
         async with many(limited, 8, data=data) as connections:
             await others_are_answered(limited)
             assert await connections[0].is_closed()
+
+    async def test_connections_that_read_nothing_hold_no_more_files_than_others(self, limited: ServedAgent) -> None:
+        requests = await more_than_buffered(limited)
+        before = open_files()
+        async with clients_that_read_nothing(limited, 30, requests):
+            async with clients_that_read_nothing(limited, 1, request("GET", "/healthz")) as (last,):
+                assert (await asyncio.get_running_loop().sock_recv(last, 65536)).startswith(b"TTP/1.1 200 ")
+            await until(lambda: open_files() <= before + 30 + 8 + 2)
 
     async def test_connections_with_a_request_stay_open(self, limited: ServedAgent, store: SqliteStore) -> None:
         virtual_machine = make_virtual_machine()

@@ -341,7 +341,7 @@ def test_22_a_second_add_after_a_crash_finds_that_eth0_exists(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
 ) -> None:
     config = json.dumps(plugin.config())
-    for step in (5, 15, 25):
+    for step in (5, 10, 15):
         assert plugin.call(plugin.environment("ADD", pod), config, kill_at=step).status == -9
     plugin.add(pod).succeeded()
     assert sandbox.links() == ["eth0", "eth1"]
