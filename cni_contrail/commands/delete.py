@@ -18,7 +18,8 @@ def delete(request: Request) -> None:
     """Runs DEL; raises `PluginError`: 11 if another call holds the container, 104 if the kernel keeps a link.
 
     Raises code 8 if CNI_NETNS is the plugin's own network namespace, after everything is removed, as the reference
-    library does: a wrong path must not keep an attachment forever. Nothing in that namespace is touched.
+    library does: a wrong path must not keep an attachment forever. In that namespace only links with the alias of the
+    container are removed.
     """
     own_netns = _own_netns_error(request)
     _delete(request, None if own_netns else request.sandbox)
