@@ -1,6 +1,6 @@
 """Actions: requests that belong to no collection."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.support.contrail_api.api_errors import ApiError, internal_error, name_not_found, unknown_id
@@ -13,7 +13,7 @@ from tests.support.contrail_api.pauses import Pauses
 from tests.support.contrail_api.stored import Object, Stored, annotation_map
 from tests.support.contrail_api.writes import Writes
 
-Action = Callable[[Object], Awaitable[Object | None]]
+Action = Callable[[Object], Coroutine[Any, Any, Object | None]]
 """Returns the response; None is an empty one."""
 
 

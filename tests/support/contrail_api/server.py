@@ -10,6 +10,7 @@ from tests.support.contrail_api.actions import Actions
 from tests.support.contrail_api.address_manager import AddressManager
 from tests.support.contrail_api.api_errors import ApiError, unknown_id
 from tests.support.contrail_api.authentication import Authentication, NoAuthentication
+from tests.support.contrail_api.begun_writes import BegunWrites
 from tests.support.contrail_api.behaviour import Behaviour
 from tests.support.contrail_api.bodies import LARGEST, read_json, unwrap
 from tests.support.contrail_api.bootstrap import install
@@ -53,6 +54,7 @@ class ContrailApi:
         self._tls = tls
         self._authentication = authentication or NoAuthentication()
         self._runner: web.AppRunner | None = None
+        self._begun = BegunWrites()
         behaviours = _behaviours(self.database)
         self._writes = Writes(self.database, behaviours, self.pauses)
         self._actions = Actions(self.database, behaviours, self._writes, self.pauses)
@@ -75,6 +77,7 @@ class ContrailApi:
         self.cut_watches()
         if self._runner is not None:
             await self._runner.cleanup()
+            self._begun.cancel()
             self._runner = None
 
     def cut_watches(self) -> None:
@@ -112,7 +115,7 @@ class ContrailApi:
             return web.json_response(self._bulk_list(await read_json(request), base))
         if (action := self._actions.by_path.get(path)) is not None:
             _allow(request, "POST")
-            return _response(await action(await read_json(request)))
+            return _response(await self._begun.complete(action(await read_json(request))))
         if (kind := COLLECTIONS.get(path)) is not None:
             return await self._collection(request, kind, base)
         name, separator, uuid = path.partition("/")
@@ -124,19 +127,19 @@ class ContrailApi:
         _allow(request, "GET", "HEAD", "POST")
         if request.method != "POST":
             return web.json_response(list_objects(self.database, kind, request.query, base))
-        stored = await self._writes.create(kind, unwrap(kind, await read_json(request)))
+        stored = await self._begun.complete(self._writes.create(kind, unwrap(kind, await read_json(request))))
         return web.json_response({kind.name: Views(self.database, base).created(stored)})
 
     async def _resource(self, request: web.Request, kind: Kind, uuid: str, base: str) -> web.Response:
         _allow(request, "DELETE", "GET", "HEAD", "PUT")
         if request.method == "DELETE":
-            await self._writes.delete(kind, uuid, base)
+            await self._begun.complete(self._writes.delete(kind, uuid, base))
             return _response(None)
         if request.method != "PUT":
             return self._read(request, kind, uuid, base)
         if not request.can_read_body:
             return _response(None)  # also for an unknown uuid
-        await self._writes.update(kind, uuid, unwrap(kind, await read_json(request)))
+        await self._begun.complete(self._writes.update(kind, uuid, unwrap(kind, await read_json(request))))
         return web.json_response({kind.name: {"uuid": uuid, "href": f"{base}/{kind.name}/{uuid}"}})
 
     def _read(self, request: web.Request, kind: Kind, uuid: str, base: str) -> web.Response:

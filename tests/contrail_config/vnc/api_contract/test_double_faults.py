@@ -8,9 +8,11 @@ import pytest
 
 from tests.support.contrail_api.authentication import BasicAuthentication, TokenAuthentication
 from tests.support.contrail_api.keystone import Keystone
+from tests.support.contrail_api.kinds import KINDS
 from tests.support.contrail_api.server import ContrailApi, serve_contrail_api
 from tests.support.contrail_callers import Caller, annotations, caller_of, unique
 from tests.support.contrail_watches import watching
+from tests.support.recorded_reflector import eventually
 
 
 async def test_an_object_that_is_gone_when_its_event_is_sent_is_deleted_twice(
@@ -37,6 +39,25 @@ async def test_events_show_the_object_as_it_is_when_they_are_sent(racing: Caller
         events = [await frames.next_of(machine.uuid) for _ in range(2)]
     assert [each.event for each in events] == ["create", "update"]
     assert [each.data["annotations"] for each in events] == [annotations(a="2")] * 2
+
+
+async def test_a_create_whose_client_is_gone_is_completed(racing: Caller, double: ContrailApi) -> None:
+    """As on the real server, which does not notice that: else the name would be taken by nothing for ever."""
+    claimed, resumed = asyncio.Event(), asyncio.Event()
+
+    async def gate() -> None:
+        claimed.set()
+        await resumed.wait()
+
+    double.pauses.before_write = gate
+    before = len(double.connections)
+    creating = asyncio.create_task(racing.virtual_machine())
+    await claimed.wait()
+    creating.cancel()
+    await asyncio.gather(creating, return_exceptions=True)
+    await eventually(lambda: len(double.connections) == before)
+    resumed.set()
+    await eventually(lambda: double.database.of_kind(KINDS["virtual-machine"]))
 
 
 async def test_events_can_be_lost_and_repeated(racing: Caller, double: ContrailApi) -> None:
