@@ -35,11 +35,15 @@ WATCH_IDLE = 150.0
 
 
 class VncClient:
-    """Client of the API servers of one cluster. All methods raise VncError and its subclasses."""
+    """Client of the API servers of one cluster. All methods raise VncError and its subclasses.
+
+    `clock` is that of the server that answered first.
+    """
 
     def __init__(self, transport: Transport, *, deadline: float) -> None:
         self._transport = transport
         self._deadline = deadline
+        self.clock = transport.clock
 
     async def create(self, kind: str, body: Mapping[str, Any]) -> str:
         """Creates an object and returns its uuid. Raises VncExistsError."""

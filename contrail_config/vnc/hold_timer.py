@@ -1,7 +1,8 @@
 """Hold timer: frees held addresses when their hold ends.
 
 Holds are on the server, with their end in seconds since the epoch, so those of an earlier process or of another manager
-end in time too. The clocks of managers may differ by seconds: holds then end as much earlier or later.
+end in time too. What managers read from the server's clock may differ by a second: holds then end as much earlier or
+later.
 """
 
 import asyncio

@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreError
 from contrail_config.objects import FqName, InterfaceAddress, VirtualMachine, VirtualNetwork
-from contrail_config.steady_clock import SteadyClock
 from contrail_config.store import (
     DEFAULT_HOLD,
     AddressPage,
@@ -57,7 +56,7 @@ class _Deletion(NamedTuple):
 
 
 class VncStore:
-    """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch (`SteadyClock`).
+    """`Store` of one cluster, from `start` to `close`. `clock` returns seconds since the epoch (`ServerClock`).
 
     `node_addresses` returns the addresses of a node, to find its virtual router by. `take_over`: pods and networks that
     another program wrote for the cluster become ours, unless one of the pods is one of `static_pods`. `projects` are
@@ -79,7 +78,7 @@ class VncStore:
         self._foreign = foreign = ForeignNetworks(client, cluster, projects)
         self._cache = Cache(cluster, read_foreign=foreign.read)
         self._named = NamedNetworks(client, self._cache, foreign)
-        self._clock = clock = clock or SteadyClock()
+        self._clock = clock = clock or client.clock
         self._unfinished: dict[str, _Deletion] = {}
         self._failed = FailedWrites()
         self._locks = KeyedLocks()

@@ -19,6 +19,7 @@ from contrail_config.vnc.answers import answer_error
 from contrail_config.vnc.authentication import Authentication
 from contrail_config.vnc.credential_files import Tls, context_of
 from contrail_config.vnc.errors import VncOverloadedError, VncRejectedError, VncUnauthorizedError, VncUnavailableError
+from contrail_config.vnc.server_clock import ServerClock
 from contrail_config.vnc.servers import Servers
 
 MAX_BODY = 1_024_000
@@ -75,6 +76,7 @@ class Transport:
         self._tls = tls
         self._before_write = before_write
         self.observer = observer or NoObserver()
+        self.clock = ServerClock()
 
     async def exchange(self, request: VncRequest, *, deadline: float) -> bytes:
         """Returns the body of a successful answer. Raises VncError."""
@@ -152,6 +154,7 @@ class Transport:
                 allow_redirects=False,  # a redirect would send the credentials to another server
             )
             status = str(response.status)
+            self.clock.answered(response.headers.get("Date"))
         except aiohttp.ClientConnectionError:
             # with TLS 1.3 a server that rejects our certificate closes the connection after the handshake
             if self._tls is not None:
