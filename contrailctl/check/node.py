@@ -29,6 +29,7 @@ from contrailctl.check.node_agent import INDEX_0_NAME, NodeDatapath, read_datapa
 from contrailctl.check.tunnel_damage import stops_packets
 from contrailctl.errors import NotPermittedError, UsageError
 from contrailctl.output import Output
+from contrailctl.waiting import shown_while
 
 AGENT_TIMEOUT = 10.0
 _SECOND_LOOK = 1.0  # seconds after the first one
@@ -66,14 +67,16 @@ def check_node(arguments: argparse.Namespace) -> Output:
             sysctl_dir=settings.sysctl_dir,
         )
 
-    datapath, differences = confirmed(lambda: read_datapath(settings.agent_socket, timeout=timeout), inspect)
     node = arguments.node_name or socket.gethostname()
+    with shown_while(f"comparing {node} with its desired state"):
+        datapath, differences = confirmed(lambda: read_datapath(settings.agent_socket, timeout=timeout), inspect)
     findings = [*_reported(node, datapath), *_differences(node, datapath, differences)]
     notes: list[str] = []
     if arguments.probes:
         ways = _ways(datapath.desired) + ways_through_tunnels(datapath.desired, differences)
         try:
-            passages = probe(ways, timeout=_PROBE_SECONDS)
+            with shown_while("sending packets to other nodes"):
+                passages = probe(ways, timeout=_PROBE_SECONDS)
         except ProbesNotPermittedError as error:
             notes.append(f"{node}: packets to other nodes: {error}")
         except LinkError as error:

@@ -4,14 +4,18 @@ import asyncio
 import io
 import os
 import pty
+import select
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import NamedTuple, TextIO
+from typing import NamedTuple, NoReturn, TextIO
 
 import pytest
 from aiohttp import web
 
-from contrailctl import waiting
+from cni_contrail.settings import node_settings
+from contrailctl import cli, waiting
+from contrailctl.errors import UsageError
 from tests.support.contrailctl_command import run_contrailctl
 from tests.support.fake_apis import served
 
@@ -25,7 +29,8 @@ class Terminal(NamedTuple):
     stream: TextIO
 
     def read(self) -> str:
-        """Waits for output."""
+        """Waits for output; a thread that waited longer would keep the test from ending."""
+        assert select.select([self.user], [], [], DEADLINE)[0], "nothing was written"
         return os.read(self.user, 4096).decode()
 
 
@@ -76,6 +81,40 @@ async def test_a_command_whose_server_is_slow_says_what_it_does(
         finally:
             released.set()
             await running
+    assert (await shown(terminal, "\r\x1b[K")).endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "stage"),
+    [
+        (("cni", "status", "blue"), "contrailctl.cni.cni_status", "running status of the plugins"),
+        (("datapath", "purge"), "contrailctl.cli.purge_datapath", "removing the datapath"),
+        (
+            ("check", "node", "--node-name", "n1"),
+            "contrailctl.check.node.confirmed",
+            "comparing n1 with its desired state",
+        ),
+    ],
+    ids=lambda each: each[0] if isinstance(each, tuple) else "",
+)
+async def test_a_command_that_works_on_the_node_for_long_says_what_it_does(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], place: str, stage: str
+) -> None:
+    released = threading.Event()
+
+    def slow(*_arguments: object, **_options: object) -> NoReturn:
+        released.wait(DEADLINE)
+        raise UsageError("released")
+
+    monkeypatch.setattr(place, slow)
+    monkeypatch.setitem(cli._OPERATIONS, "status", slow)
+    monkeypatch.setattr("contrailctl.check.node._settings", lambda _config: node_settings({}, {}))
+    running = asyncio.create_task(run_contrailctl(*command))
+    try:
+        await shown(terminal, f"{stage} (0 s)")
+    finally:
+        released.set()
+        await running
     assert (await shown(terminal, "\r\x1b[K")).endswith("\r\x1b[K")
 
 
