@@ -68,7 +68,7 @@ class Daemon:
                 )
             source = ConnectionSource(listener, log)
             Deadline.around_long_waits = without_slot
-            _tune_garbage_collection()
+            gc.freeze()  # modules live as long as the process: collections need not traverse them
             self._maintenance.start()
             self._follow_datapath(log)
             self._workers.start()
@@ -132,15 +132,6 @@ class Daemon:
         except PluginError as error:
             return error.message
         return ""
-
-
-def _tune_garbage_collection() -> None:
-    """Keeps Python's search for unreachable cycles out of most calls: they took 4 % of an ADD of four interfaces.
-
-    Hardly anything of a call is in a cycle, so nearly all memory is freed without it.
-    """
-    gc.freeze()  # modules live as long as the process: collections need not traverse them
-    gc.set_threshold(20_000, 20, 50)  # by default 700 new objects, which a few calls make
 
 
 def _who_pins(netns_dir: str) -> str:
