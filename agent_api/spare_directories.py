@@ -1,7 +1,7 @@
 """Spare directories: made ahead, filled with the first files of a directory to come, and renamed to it as a whole.
 
-To make a directory is most of the work of writing a small file in a new one: on ext4 it takes as long as to write two
-such files. The start of a pod waits for its files and need not wait for that.
+On ext4 a directory takes as long to make as two small files in it. The start of a pod waits for its files, and need not
+wait for that.
 
 The directory comes into being with all its files, so a kill leaves it whole or not at all.
 
@@ -18,7 +18,7 @@ from agent_api.atomic_files import write_file
 
 _NUMBER = 4  # pods that are added at the same time
 
-_OTHERS = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT)
+_NOT_POSSIBLE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT)
 """What the rename fails with if the directory has come, or its parent or the spare one has gone."""
 
 
@@ -60,7 +60,7 @@ class SpareDirectories:
             os.rename(spare, directory)
         except OSError as error:
             shutil.rmtree(spare, ignore_errors=True)
-            if error.errno in _OTHERS:
+            if error.errno in _NOT_POSSIBLE:
                 return False
             raise
         return True

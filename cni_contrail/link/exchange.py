@@ -105,7 +105,8 @@ class NetlinkSocket:
     def dump(self, request: NetlinkRequest, keep: Callable[[bytes], bool] | None = None) -> list[bytes]:
         """Lists all objects of a kind and returns the bodies of the answers; retries if they change meanwhile.
 
-        With `keep` only those that it accepts are kept in memory: a pod can have millions of routes.
+        With `keep` only those that it accepts are kept in memory: a pod can have millions of routes. If it raises, the
+        rest of the answers would precede later ones: the socket is of no use any more.
         """
         return self.execute_all_and_dump([], request, keep)
 

@@ -16,9 +16,11 @@ The calling thread is in the host's network namespace, before and after.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from cni_contrail.link import links
 from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, packed, packed_with_length, parse_ready_address
@@ -170,15 +172,17 @@ def finish_sandbox_ends(hosts: HostSides, netns_fd: int, plans: Sequence[Interfa
         else:
             sandbox.execute_all(requests)
             present = None  # read later: they could change during the wait
-        if not any(plan.source_routing for plan in plans):
+        with _added_rules(sandbox, plans):
             readiness.wait(hosts)
             install_defaults(sandbox, ends, present)
-            return
-        from cni_contrail.link.source_routing import AddedRules  # few pods need it
 
-        with AddedRules(sandbox, plans):
-            readiness.wait(hosts)
-            install_defaults(sandbox, ends, present)
+
+def _added_rules(sandbox: RouteSocket, plans: Sequence[InterfacePlan]) -> AbstractContextManager[object]:
+    if not any(plan.source_routing for plan in plans):
+        return contextlib.nullcontext()
+    from cni_contrail.link.source_routing import AddedRules  # few pods need it
+
+    return AddedRules(sandbox, plans)
 
 
 def _end(sandbox: RouteSocket, plan: InterfacePlan) -> LinkRef:

@@ -111,7 +111,7 @@ def ensure_setting(path: str, value: bytes) -> None:
 
 
 def write_setting(path: str, value: bytes) -> None:
-    """Writes a setting; raises OSError, but not if it has the value and cannot be opened, as on a read-only mount."""
+    """Writes a setting. On a read-only mount, one that has the value already is left as it is. Raises OSError."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:

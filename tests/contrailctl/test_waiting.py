@@ -6,15 +6,16 @@ import os
 import pty
 import select
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import NamedTuple, NoReturn, TextIO
+from typing import Any, NamedTuple, NoReturn, TextIO
 
 import pytest
 from aiohttp import web
 
 from cni_contrail.settings import node_settings
 from contrailctl import cli, waiting
+from contrailctl.check import node
 from contrailctl.errors import UsageError
 from tests.support.contrailctl_command import run_contrailctl
 from tests.support.fake_apis import served
@@ -76,29 +77,36 @@ async def test_a_command_whose_server_is_slow_says_what_it_does(
     async with served([web.get("/{path:.*}", slow)]) as url:
         daemon = ("--daemon", url) if "adds" in command else ()
         running = asyncio.create_task(run_contrailctl("--manager", url, "--agent", url, *command, *daemon))
-        try:
-            await shown(terminal, f"{stage} (0 s)")
-        finally:
-            released.set()
-            await running
-    assert (await shown(terminal, "\r\x1b[K")).endswith("\r\x1b[K")
+        await shown_until_its_end(terminal, stage, running, released.set)
 
 
 @pytest.mark.parametrize(
-    ("command", "place", "stage"),
+    ("command", "replace", "stage"),
     [
-        (("cni", "status", "blue"), "contrailctl.cni.cni_status", "running status of the plugins"),
-        (("datapath", "purge"), "contrailctl.cli.purge_datapath", "removing the datapath"),
+        (
+            ("cni", "status", "blue"),
+            lambda patch, slow: patch.setitem(cli._OPERATIONS, "status", slow),
+            "running status of the plugins",
+        ),
+        (
+            ("datapath", "purge"),
+            lambda patch, slow: patch.setattr(cli, "purge_datapath", slow),
+            "removing the datapath",
+        ),
         (
             ("check", "node", "--node-name", "n1"),
-            "contrailctl.check.node.confirmed",
+            lambda patch, slow: patch.setattr(node, "confirmed", slow),
             "comparing n1 with its desired state",
         ),
     ],
-    ids=lambda each: each[0] if isinstance(each, tuple) else "",
+    ids=["cni", "datapath", "check"],
 )
 async def test_a_command_that_works_on_the_node_for_long_says_what_it_does(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], place: str, stage: str
+    terminal: Terminal,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    replace: Callable[[pytest.MonkeyPatch, Callable[..., NoReturn]], None],
+    stage: str,
 ) -> None:
     released = threading.Event()
 
@@ -106,14 +114,20 @@ async def test_a_command_that_works_on_the_node_for_long_says_what_it_does(
         released.wait(DEADLINE)
         raise UsageError("released")
 
-    monkeypatch.setattr(place, slow)
-    monkeypatch.setitem(cli._OPERATIONS, "status", slow)
-    monkeypatch.setattr("contrailctl.check.node._settings", lambda _config: node_settings({}, {}))
+    replace(monkeypatch, slow)
+    monkeypatch.setattr(node, "_settings", lambda _config: node_settings({}, {}))
     running = asyncio.create_task(run_contrailctl(*command))
+    await shown_until_its_end(terminal, stage, running, released.set)
+
+
+async def shown_until_its_end(
+    terminal: Terminal, stage: str, running: asyncio.Task[Any], release: Callable[[], object]
+) -> None:
+    """The command says what it does, and the line is gone when it has ended."""
     try:
         await shown(terminal, f"{stage} (0 s)")
     finally:
-        released.set()
+        release()
         await running
     assert (await shown(terminal, "\r\x1b[K")).endswith("\r\x1b[K")
 

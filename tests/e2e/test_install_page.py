@@ -15,6 +15,7 @@ from tests.e2e.interfaces import interfaces
 from tests.e2e.polling import wait_until
 from tests.e2e.sandbox import Sandbox
 from tests.support.documentation import ROOT, section
+from tests.support.locked_versions import constraints
 
 pytestmark = pytest.mark.timeout(300)  # pip downloads what the package needs
 
@@ -71,7 +72,8 @@ def run(host: Host, block: str) -> None:
 def run_online(host: Host, block: str) -> None:
     """As `run`, but with the network of the real host, from which pip downloads."""
     target = next(each for each in host.enter if each.startswith("--target="))
-    variables = {**os.environ, "PIP_CONSTRAINT": constraints(host), "PIP_NO_COMPILE": "1"}
+    host.path("/run/constraints.txt").write_text(constraints())
+    variables = {**os.environ, "PIP_CONSTRAINT": "/run/constraints.txt", "PIP_NO_COMPILE": "1"}
     command = ["nsenter", target, "--mount", "--", "bash", "-c", f"cd {ROOT} && set -e\n{block}"]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
@@ -81,13 +83,6 @@ def start(host: Host, block: str, log: Path) -> subprocess.Popen[str]:
     """A program that goes on, in the checkout."""
     with log.open("w") as output:
         return host.start("bash", "-c", f"cd {ROOT} && {block}", stdout=output, stderr=output)
-
-
-def constraints(host: Host) -> str:
-    """A file with the versions of the lock file: what pip would take changes from day to day."""
-    pins = re.findall(r"^[\w.-]+==[^\s;\\]+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
-    host.path("/run/constraints.txt").write_text("\n".join(pins))
-    return "/run/constraints.txt"
 
 
 def is_ready(host: Host) -> bool:

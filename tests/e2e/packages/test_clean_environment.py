@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from tests.e2e.packages.conftest import ROOT
 from tests.support.free_port import free_port
+from tests.support.locked_versions import constraints
 from tests.support.served_process import ServedProcess
 
 pytestmark = pytest.mark.timeout(300)  # pip downloads what the package needs
@@ -31,8 +32,7 @@ class CleanEnvironment:
         self.version = re.split("-|[.]tar", package.name)[1]
         self._binaries = work / "environment" / "bin"
         self._run(sys.executable, "-m", "venv", "environment")
-        pins = re.findall(r"^[\w.-]+==[^\s;\\]+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
-        (work / "constraints.txt").write_text("\n".join(pins))
+        (work / "constraints.txt").write_text(constraints())
         options = ["--quiet", "--no-compile", "--only-binary", ":all:", "--no-binary", PROJECT["name"]]
         self.run("pip", "install", *options, "--constraint", "constraints.txt", str(package))
 

@@ -42,7 +42,7 @@ async def test_events_show_the_object_as_it_is_when_they_are_sent(racing: Caller
 
 
 async def test_a_create_whose_client_is_gone_is_completed(racing: Caller, double: ContrailApi) -> None:
-    """As on the real server, which does not notice that: else the name would be taken by nothing for ever."""
+    """The real server does not notice that. If it stopped here, the name would stay taken without an object."""
     claimed, resumed = asyncio.Event(), asyncio.Event()
 
     async def gate() -> None:
