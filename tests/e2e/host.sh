@@ -18,8 +18,13 @@ for folder in /etc /opt /var/lib; do
   mkdir -p "$layers/upper" "$layers/work"
   mount -t overlay -o "lowerdir=$folder,upperdir=$layers/upper,workdir=$layers/work" private "$folder"
 done
-# Empty folders instead of the real host's, which may have an installed plugin or networks of its runtimes.
-for folder in /etc/cni /etc/contrail /opt/cni /var/lib/cni /var/lib/containerd /var/lib/containers /var/lib/contrail; do
+# Empty folders instead of the real host's, which may have an installed plugin or networks of its runtimes. Those of this
+# project are no mounts, so that tests can remove them.
+for folder in /etc/contrail /var/lib/contrail; do
+  rm -rf "$folder"
+  mkdir "$folder"
+done
+for folder in /etc/cni /opt/cni /var/lib/cni /var/lib/containerd /var/lib/containers; do
   mkdir -p "$folder"
   mount -t tmpfs -o mode=755 private "$folder"
 done

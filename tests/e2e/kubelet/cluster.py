@@ -1,4 +1,4 @@
-"""Cluster of two nodes with the manifests of `deploy/overlays/standalone` as they are, and what users do with it."""
+"""Cluster of two nodes, installed as the page on installation has it, and what users do with it."""
 
 import contextlib
 import json
@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.e2e.host import temporary_host
+from tests.e2e.kubelet import install_page
 from tests.e2e.interfaces import Interface, interfaces
 from tests.e2e.kubelet.busybox_image import write_busybox_image
+from tests.e2e.kubelet.container_runtime import versions
 from tests.e2e.kubelet.control_plane import control_plane
 from tests.e2e.kubelet.fabric import Fabric
 from tests.e2e.kubelet.node import Node
@@ -44,17 +46,21 @@ class Pod(NamedTuple):
 
 
 class Cluster:
-    """The running nodes. `kubectl` is the administrator's."""
+    """The running nodes. `kubectl` is the administrator's; `bare` is what nodes had in their kernels at first."""
 
     def __init__(self, kubectl: Kubectl, nodes: list[Node], fabric: Fabric, server: ApiServer) -> None:
         self.kubectl = kubectl
         self.nodes = nodes
+        self.bare = [node.kernel_objects() for node in nodes]
         self._fabric = fabric
         self._server = server
 
     def install(self) -> None:
-        """Applies the manifests, waits until all is ready, and creates the namespace of the users."""
-        self.deploy(CHECKOUT)
+        """Installs by the commands of the page, waits until all is ready, and creates the namespace of the users."""
+        for node in self.nodes:
+            node.runtime.tag_image(f"docker.io/library/{CHECKOUT.image}", install_page.IMAGE)
+        with tempfile.TemporaryDirectory(prefix="ct-") as folder:
+            install_page.install(self.kubectl, Path(folder))
         self.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
         self.kubectl("wait", "--for=condition=established", _NAD_DEFINITION, TIMEOUT)
         self.kubectl("create", "namespace", NAMESPACE)
@@ -169,11 +175,11 @@ def running_cluster() -> Iterator[Cluster]:
         (folder / "control-plane").mkdir()
         server = stack.enter_context(control_plane(fabric, folder / "control-plane"))
         nodes = []
-        for number in range(1, NODES + 1):
+        for number, containerd in zip(range(1, NODES + 1), versions(), strict=True):
             work = folder / f"node-{number}"
             work.mkdir()
             host = stack.enter_context(temporary_host())
-            node = Node(number, host, fabric, work, server.kubeconfig())
+            node = Node(number, host, fabric, work, server.kubeconfig(), containerd)
             stack.callback(node.kill)
             nodes.append(node)
         with ThreadPoolExecutor() as threads:

@@ -1,9 +1,11 @@
 """Crowd: many pods of one node that are created at once, with three interfaces each."""
 
 import contextlib
+import json
 from collections.abc import Iterator
 
 from tests.e2e.kubelet.cluster import Cluster
+from tests.e2e.kubelet.node import Node
 from tests.e2e.kubelet.starting_pods import restarts
 from tests.e2e.polling import wait_until
 
@@ -13,16 +15,18 @@ _ADDRESSES = 4  # of the pod network, of both families of `blue`, and of `green`
 
 
 class Crowd:
-    """The Deployment `crowd`, with `size` pods."""
+    """The Deployment `crowd`, with `size` pods of a node."""
 
-    def __init__(self, cluster: Cluster, size: int) -> None:
+    def __init__(self, cluster: Cluster, size: int, node: Node) -> None:
         self._cluster = cluster
         self._size = size
+        self._node = node
 
     def create(self) -> None:
         """Creates all pods."""
         self._cluster.apply(_WORKLOAD)
-        self._cluster("scale", f"deployment/{_WORKLOAD}", f"--replicas={self._size}")
+        spec = {"replicas": self._size, "template": {"spec": {"nodeName": self._node.name}}}
+        self._cluster("patch", f"deployment/{_WORKLOAD}", "--patch", json.dumps({"spec": spec}))
 
     def await_ready(self, expected: int) -> None:
         """Waits until so many pods are ready."""
@@ -60,9 +64,9 @@ class Crowd:
 
 
 @contextlib.contextmanager
-def crowd_starts(cluster: Cluster, size: int, *, ready: int) -> Iterator[None]:
+def crowd_starts(cluster: Cluster, size: int, node: Node, *, ready: int) -> Iterator[None]:
     """Enters the context when `ready` pods of a new crowd are ready, and fails at its end if not all become ready."""
-    crowd = Crowd(cluster, size)
+    crowd = Crowd(cluster, size, node)
     crowd.create()
     try:
         crowd.await_ready(ready)

@@ -9,32 +9,18 @@ from pathlib import Path
 from tests.e2e.host import Host
 from tests.e2e.host_process import HostProcess
 from tests.e2e.kube_proxy import KubeProxy
-from tests.e2e.kubelet.busybox_image import BUSYBOX
+from tests.e2e.kubelet.container_runtime import RUNTIME, ContainerRuntime, Version
 from tests.e2e.kubelet.control_plane import program
 from tests.e2e.kubelet.fabric import Fabric
+from tests.e2e.real_host_kernel import kernel_objects
 
 POD_SUBNETS = ("10.32.0.0/12",)
 """Subnets of index 0 in `deploy/base`."""
 
 _STATIC_PODS = "/etc/kubernetes/manifests"
-_RUNTIME = "/run/containerd/containerd.sock"
 _HEALTH = "http://127.0.0.1:10248/healthz"
 _AGENT = "http://127.0.0.1:9091/readyz"
 _TIMEOUT = 10.0
-_CONTAINERD = f"""
-version = 2
-[plugins."io.containerd.grpc.v1.cri"]
-  disable_apparmor = true
-  restrict_oom_score_adj = true
-  sandbox_image = "{BUSYBOX}"
-[plugins."io.containerd.grpc.v1.cri".cni]
-  bin_dir = "/opt/cni/bin"
-  conf_dir = "/etc/cni/net.d"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-  runtime_type = "io.containerd.runc.v2"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-  SystemdCgroup = false
-"""
 _KUBELET = {
     "apiVersion": "kubelet.config.k8s.io/v1beta1",
     "kind": "KubeletConfiguration",
@@ -43,7 +29,7 @@ _KUBELET = {
     "cgroupDriver": "cgroupfs",
     "failCgroupV1": False,
     "failSwapOn": False,
-    "containerRuntimeEndpoint": f"unix://{_RUNTIME}",
+    "containerRuntimeEndpoint": f"unix://{RUNTIME}",
     "staticPodPath": _STATIC_PODS,
     "fileCheckFrequency": "1s",
     "volumePluginDir": "/var/lib/kubelet/volume-plugins",
@@ -65,14 +51,16 @@ _KERNEL_SETTINGS = {
 class Node:
     """The node `number` on the fabric. Files are below `work`, which is not private to the host."""
 
-    def __init__(self, number: int, host: Host, fabric: Fabric, work: Path, kubeconfig: Path) -> None:
+    def __init__(
+        self, number: int, host: Host, fabric: Fabric, work: Path, kubeconfig: Path, containerd: Version
+    ) -> None:
         self.name = f"node-{number}"
         self.host = host
         self.address = fabric.connect(host.net, number)
         self._prepare()
         configuration = work / "kubelet.yaml"
         configuration.write_text(json.dumps(_KUBELET | {"cgroupRoot": host.cgroup}))  # JSON is YAML
-        self.runtime = HostProcess(host, ["containerd"], work / "containerd.log", is_ready=self._runtime_is_ready)
+        self.runtime = ContainerRuntime(host, containerd, work / "containerd.log")
         kubelet = (
             program("kubelet"),
             f"--config={configuration}",
@@ -93,11 +81,16 @@ class Node:
 
     def import_image(self, archive: Path) -> None:
         """Gives an image to containerd."""
-        self.host.run("ctr", "--namespace=k8s.io", "images", "import", str(archive))
+        self.runtime.import_image(archive)
 
     def agent_is_ready(self) -> bool:
         """Whether the agent of this node runs, and is ready."""
         return self._succeeds(_AGENT)
+
+    def kernel_objects(self) -> set[str]:
+        """What in the node's own network namespace is recognisable as this project's."""
+        with self.host.net.inside():
+            return kernel_objects(str(self.host.path("/run/netns")))
 
     def kill(self) -> None:
         """Kills the programs; containers end with the host."""
@@ -117,11 +110,7 @@ class Node:
             self.host.path(file).write_text(f"{value}\n")
             self.host.run("mount", "--bind", file, f"/proc/sys/{setting}")
         self.host.path(_STATIC_PODS).mkdir(parents=True)
-        self.host.path("/etc/containerd/config.toml").write_text(_CONTAINERD)
         self.host.make_cgroup()
-
-    def _runtime_is_ready(self) -> bool:
-        return self.host.call("ctr", "version").returncode == 0
 
     def _kubelet_is_ready(self) -> bool:
         return self._succeeds(_HEALTH)

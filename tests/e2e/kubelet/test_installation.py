@@ -18,6 +18,12 @@ def test_no_container_of_the_manifests_fails(cluster: Cluster) -> None:
     assert restarts == {("agent", 0), ("cnid", 0), ("installer", 0), ("manager", 0)}
 
 
+def test_nodes_have_containerd_before_and_since_version_2(cluster: Cluster) -> None:
+    nodes = cluster.get("nodes")["items"]
+    runtimes = [node["status"]["nodeInfo"]["containerRuntimeVersion"] for node in nodes]
+    assert [version.removeprefix("containerd://").lstrip("v").partition(".")[0] for version in runtimes] == ["2", "1"]
+
+
 @pytest.fixture
 def namespace(cluster: Cluster) -> str:
     """A namespace with networks and pods on both nodes."""

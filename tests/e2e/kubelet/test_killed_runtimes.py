@@ -1,6 +1,7 @@
 """kubelet or containerd of a node is killed while its pods are created, and while they are deleted."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 
@@ -13,17 +14,34 @@ _READY_AT_KILLS = (3, 15)
 _LEFT_AT_KILLS = (25, 10)
 
 
+
+class Killed(NamedTuple):
+    """The program that is killed, and the number of its node: each has its own version of containerd."""
+
+    program: str
+    node: int
+
+
+KILLED = {"kubelet": Killed("kubelet", 0), "containerd-2": Killed("runtime", 0), "containerd-1": Killed("runtime", 1)}
+
+
+@pytest.fixture(params=KILLED.values(), ids=KILLED)
+def killed(request: pytest.FixtureRequest) -> Killed:
+    killed: Killed = request.param
+    return killed
+
+
 @pytest.fixture
-def crowd(cluster: Cluster) -> Iterator[Crowd]:
-    crowd = Crowd(cluster, _SIZE)
+def crowd(cluster: Cluster, killed: Killed) -> Iterator[Crowd]:
+    """Pods of the node."""
+    crowd = Crowd(cluster, _SIZE, node=cluster.nodes[killed.node])
     yield crowd
     crowd.delete()
     crowd.await_left(0)
 
 
-@pytest.mark.parametrize("killed", ["kubelet", "runtime"])
-def test_thirty_pods_start_and_end(cluster: Cluster, crowd: Crowd, killed: str) -> None:
-    process = getattr(cluster.nodes[0], killed)
+def test_thirty_pods_start_and_end(cluster: Cluster, crowd: Crowd, killed: Killed) -> None:
+    process = getattr(cluster.nodes[killed.node], killed.program)
     crowd.create()
     for expected in _READY_AT_KILLS:
         crowd.await_ready(expected)

@@ -81,7 +81,7 @@ def test_an_upgrade_amid_a_hundred_pods_loses_no_packet_and_no_pod(
 ) -> None:
     cluster.deploy(previous)
     cluster.kubectl("apply", "-f", str(previous.definitions))
-    with no_loss(cluster, pods), crowd_starts(cluster, 100, ready=20):
+    with no_loss(cluster, pods), crowd_starts(cluster, 100, cluster.nodes[0], ready=20):
         cluster.kubectl("apply", "-f", str(CHECKOUT.definitions))
         cluster.deploy(CHECKOUT)
     assert images(cluster) == {CHECKOUT.image}

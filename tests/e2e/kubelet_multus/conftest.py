@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             node.host.run(
                 "mount", "--make-rshared", "/"
             )  # as systemd does: Multus mounts `/` so that it sees new mounts
-            node.host.run("ctr", "--namespace=k8s.io", "images", "import", str(image))
+            node.import_image(image)
         cluster.install()
         yield cluster
 
