@@ -9,6 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+_CUT = timedelta(seconds=1)
+"""By which a time of Kubernetes may be too early."""
+
 _PHASES = {
     "queue": "ADD: wait for a slot of the daemon",
     "list": "ADD: wait for the interface list",
@@ -71,6 +74,7 @@ class Moments(msgspec.Struct, frozen=True):
 
 def steps(moments: Moments, adds: Sequence[EndedAdd], *, problem: str = "") -> list[Step]:
     """Returns the steps by their beginnings. `problem`: what the pod waits for, if it has no sandbox."""
+    moments = _behind(moments, adds)
     found = [*_before_the_node(moments), *_on_the_node(moments, adds, problem), *_of_containers(moments)]
     known = (step for step in found if step.ended is not None or not moments.is_over)
     return sorted(known, key=lambda step: step.began)
@@ -85,6 +89,27 @@ def longest_step(found: Iterable[Step], *, now: datetime) -> Step | None:
 def duration(step: Step, *, now: datetime) -> timedelta:
     """Returns how long a step took, or has lasted; never less than 0, since clocks differ."""
     return max(timedelta(), (step.ended or now) - step.began)
+
+
+def _behind(moments: Moments, adds: Sequence[EndedAdd]) -> Moments:
+    """Returns the moments with those after the last ADD behind its end, if only their cut time is before it.
+
+    All of them are from the clock of the node; without this, a pod would be ready before its ADD.
+    """
+    if not adds:
+        return moments
+    end = _end(adds[-1])
+
+    def moved(time: datetime | None) -> datetime | None:
+        return end if time is not None and time < end < time + _CUT else time
+
+    return msgspec.structs.replace(
+        moments,
+        sandbox=moved(moments.sandbox),
+        initialized=moved(moments.initialized),
+        started=moved(moments.started),
+        ready=moved(moments.ready),
+    )
 
 
 def _before_the_node(moments: Moments) -> Iterator[Step]:

@@ -19,7 +19,13 @@ from contrail_config.pod_timeline import AddPhase, EndedAdd, Moments, longest_st
 from contrailctl.cluster.trace import Trace, trace_lines
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-PHASES = (AddPhase("queue", 0.0, 0.25), AddPhase("list", 0.25, 1.0), AddPhase("make", 1.25, 0.5))
+PHASES = (
+    AddPhase("queue", 0.0, 0.25),
+    AddPhase("list", 0.25, 1.0),
+    AddPhase("make", 1.25, 0.25),
+    AddPhase("connect", 1.5, 0.125),
+    AddPhase("plug", 1.625, 0.125),
+)
 
 
 def at(seconds: float) -> datetime:
@@ -51,6 +57,8 @@ def test_the_steps_of_a_started_pod_follow_each_other() -> None:
         ("ADD: wait for a slot of the daemon", 2),
         ("ADD: wait for the interface list", 2.25),
         ("ADD: create the links", 3.25),
+        ("ADD: connect them to their networks", 3.5),
+        ("ADD: wait for the agent to store the ports", 3.625),
         ("ADD: answer", 3.75),
         ("finish the sandbox", 4),
         ("pull images and start containers", 5),
@@ -60,6 +68,28 @@ def test_the_steps_of_a_started_pod_follow_each_other() -> None:
     longest = longest_step(found, now=at(10))
     assert longest is not None
     assert longest.name == "pull images and start containers"
+
+
+def test_a_pod_that_starts_within_a_second_is_ready_after_its_add() -> None:
+    """Kubernetes has the same second for all, which is earlier than the ADD."""
+    found = steps(moments(scheduled=2, written=2, sandbox=4, started=4, ready=4), [add(2.5)])
+    assert [step.name for step in found][-4:] == [
+        "ADD: answer",
+        "finish the sandbox",
+        "pull images and start containers",
+        "become ready",
+    ]
+    assert [
+        (step.name, step.began, step.ended) for step in found if step.ended is None or step.ended < step.began
+    ] == []
+    assert {(step.began, step.ended) for step in found[-3:]} == {(at(4.5), at(4.5))}
+
+
+def test_a_sandbox_that_was_ready_seconds_before_the_add_stays_so() -> None:
+    """It was one before the last ADD, or clocks differ: to move it would hide that."""
+    found = steps(moments(scheduled=1, written=1, sandbox=2, started=2, ready=2), [add(2.5)])
+    began = {step.name: step.began for step in found}
+    assert (began["finish the sandbox"], began["become ready"]) == (at(4.5), at(2))
 
 
 def test_a_failed_add_and_the_wait_after_it_are_steps() -> None:
@@ -129,16 +159,18 @@ def test_the_time_line_is_shown_as_a_table() -> None:
     assert "\n".join(trace_lines(trace, now=at(65))).splitlines() == [
         "Pod shop/web on node-1: Pending",
         "",
-        "BEGAN          AFTER     TOOK          BY          STEP                                 DETAIL",
-        "00:00:00       0 s       ~1 s          scheduler   choose a node                        -",
-        "00:00:01       1 s       ~1 s          manager     assign interfaces                    -",
-        "00:00:01       1 s       ~1 s          kubelet     begin the sandbox                    -",
-        "00:00:02.000   2.000 s   0.250 s       cnid        ADD: wait for a slot of the daemon   eth0",
-        "00:00:02.250   2.250 s   1.000 s       cnid        ADD: wait for the interface list     eth0",
-        "00:00:03.250   3.250 s   0.500 s       cnid        ADD: create the links                eth0",
-        "00:00:03.750   3.750 s   0.250 s       cnid        ADD: answer                          eth0",
-        "00:00:04       4 s       ~1 s          runtime     finish the sandbox                   -",
-        "00:00:05       5 s       60 s so far   kubelet     pull images and start containers     -",
+        "BEGAN          AFTER     TOOK          BY          STEP                                         DETAIL",
+        "00:00:00       0 s       ~1 s          scheduler   choose a node                                -",
+        "00:00:01       1 s       ~1 s          manager     assign interfaces                            -",
+        "00:00:01       1 s       ~1 s          kubelet     begin the sandbox                            -",
+        "00:00:02.000   2.000 s   0.250 s       cnid        ADD: wait for a slot of the daemon           eth0",
+        "00:00:02.250   2.250 s   1.000 s       cnid        ADD: wait for the interface list             eth0",
+        "00:00:03.250   3.250 s   0.250 s       cnid        ADD: create the links                        eth0",
+        "00:00:03.500   3.500 s   0.125 s       cnid        ADD: connect them to their networks          eth0",
+        "00:00:03.625   3.625 s   0.125 s       cnid        ADD: wait for the agent to store the ports   eth0",
+        "00:00:03.750   3.750 s   0.250 s       cnid        ADD: answer                                  eth0",
+        "00:00:04       4 s       ~1 s          runtime     finish the sandbox                           -",
+        "00:00:05       5 s       60 s so far   kubelet     pull images and start containers             -",
         "",
         "Longest step: pull images and start containers (kubelet), 60 s so far",
     ]
