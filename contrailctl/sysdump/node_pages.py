@@ -6,7 +6,7 @@ from contrailctl.endpoint import Endpoint
 from contrailctl.errors import ContrailctlError
 from contrailctl.output import Output
 
-_AGENT = ("/healthz", "/readyz", "/datapath/status", "/metrics")
+_AGENT = ("/healthz", "/readyz", "/datapath/report", "/metrics")
 _DAEMON = ("/healthz", "/readyz", "/adds", "/metrics")
 
 
