@@ -23,9 +23,8 @@ class Progress:
     Nothing is written to what is no terminal: a log or a pipe would get each line.
     """
 
-    def __init__(self, stream: TextIO | None = None, *, quiet: float = QUIET_SECONDS) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._quiet = quiet
         self._stage = ""
         self._is_shown = False
         self._timer: asyncio.TimerHandle | None = None
@@ -41,7 +40,7 @@ class Progress:
         loop = asyncio.get_running_loop()
         self._began = loop.time()
         if self._stream.isatty():
-            self._timer = loop.call_later(self._quiet, self._show)
+            self._timer = loop.call_later(QUIET_SECONDS, self._show)
         return self
 
     async def __aexit__(

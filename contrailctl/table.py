@@ -29,6 +29,11 @@ class GrowingTable:
         return "\n".join(_line(cells, self._widths) for cells in lines)
 
 
+def counted(number: int, noun: str) -> str:
+    """Returns `1 node`, `2 nodes`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Returns the text with a Python escape for each character that is not printable, line breaks among them."""
     return text if text.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in text)

@@ -26,6 +26,7 @@ from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.kubeconfig import connected, kubectl_options
 from contrailctl.output import Output
 from contrailctl.progress import Progress
+from contrailctl.table import counted
 
 NODE_TIMEOUT = 60.0
 """Seconds for one node: three looks at its kernel, and probes of the way to others."""
@@ -71,11 +72,11 @@ async def _checked(arguments: argparse.Namespace) -> Checked:
         nodes = tuple(sorted(_selected(stored, arguments.nodes)))
         pods = await _pods(client, arguments.namespace) if _needs_pods(arguments) else {}
         live = None if options is None else _live_plan(arguments, options, stored, nodes, pods)
-        progress.stage(f"checking {len(nodes)} nodes")
+        progress.stage(f"checking {counted(len(nodes), 'node')}")
         checked = await _check_nodes(arguments, stored, nodes, pods, findings)
         if live is None:
             return checked
-        progress.stage(f"checking with {len(live.places)} temporary pods")
+        progress.stage(f"checking with {counted(len(live.places), 'temporary pod')}")
         return await _with_live(checked, client, live, arguments.timeout)
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from contrailctl.output import Output
-from contrailctl.table import format_table
+from contrailctl.table import counted, format_table
 
 EXIT_FOUND = 1
 
@@ -74,10 +74,10 @@ def _lines(checked: Checked) -> Iterator[str]:
         yield ""
     for note in checked.notes:
         yield f"Not checked: {note}"
-    probes = f", {_counted(checked.probes, 'probe')} of temporary pods" if checked.probes else ""
+    probes = f", {counted(checked.probes, 'probe')} of temporary pods" if checked.probes else ""
     yield (
-        f"{_counted(len(checked.nodes), 'node')}, {_counted(checked.networks, 'network')}{probes}: "
-        f"{_counted(len(findings), 'problem') if findings else 'no problem found'}"
+        f"{counted(len(checked.nodes), 'node')}, {counted(checked.networks, 'network')}{probes}: "
+        f"{counted(len(findings), 'problem') if findings else 'no problem found'}"
     )
 
 
@@ -96,7 +96,3 @@ def _advice(findings: Iterable[Finding]) -> Iterator[str]:
         if each.advice:
             faults[each.advice].setdefault(each.fault)
     yield from (f"{', '.join(found)}: {advice}" for advice, found in faults.items())
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -11,7 +11,7 @@ from contrailctl.cluster.status import ClusterStatus, NodeStatus, cluster_status
 from contrailctl.kubeconfig import connected
 from contrailctl.output import Output
 from contrailctl.progress import Progress
-from contrailctl.table import format_table, printable
+from contrailctl.table import counted, format_table, printable
 
 _MANAGER_HEADER = ("MANAGER", "NODE", "STATE", "RESTARTS", "VERSION")
 _NODE_HEADER = (
@@ -86,6 +86,5 @@ def _age(since: datetime | None, now: datetime) -> str:
 def _summary(status: ClusterStatus) -> str:
     pending = len(status.pending) + status.other_pending
     problems = len(status.problems)
-    found = f"{problems} problem{'' if problems == 1 else 's'}" if problems else "no problem found"
-    nodes = len(status.nodes)
-    return f"{nodes} node{'' if nodes == 1 else 's'}, {pending} pending pod{'' if pending == 1 else 's'}: {found}"
+    found = counted(problems, "problem") if problems else "no problem found"
+    return f"{counted(len(status.nodes), 'node')}, {counted(pending, 'pending pod')}: {found}"

@@ -24,7 +24,7 @@ from contrailctl.sysdump.logs import dump_logs
 from contrailctl.sysdump.nodes import dump_nodes
 from contrailctl.sysdump.objects import dump_objects
 from contrailctl.sysdump.redaction import redacted_text
-from contrailctl.table import printable
+from contrailctl.table import counted, printable
 
 _README = """Made by contrailctl {version} at {time}.
 
@@ -78,7 +78,7 @@ async def _collect(arguments: argparse.Namespace, folder: DumpFolder, now: datet
             folder.problems.append(f"nodes: {len(nodes)} of {len(objects.agents)}: see --node and --max-nodes")
         progress.stage("reading logs")
         await dump_logs(client, [*objects.managers, *nodes.values()], folder)
-        progress.stage(f"running commands on {len(nodes)} nodes")
+        progress.stage(f"running commands on {counted(len(nodes), 'node')}")
         await dump_nodes(nodes, folder, kubectl=kubectl_options(arguments), limit=arguments.timeout)
 
 

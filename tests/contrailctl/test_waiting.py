@@ -2,13 +2,10 @@
 
 import asyncio
 import io
-import os
-import pty
-import select
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, NamedTuple, NoReturn, TextIO
+from typing import Any, NoReturn
 
 import pytest
 from aiohttp import web
@@ -19,40 +16,16 @@ from contrailctl.check import node
 from contrailctl.errors import UsageError
 from tests.support.contrailctl_command import run_contrailctl
 from tests.support.fake_apis import served
-
-DEADLINE = 10.0
-
-
-class Terminal(NamedTuple):
-    """A terminal: what is written to `stream` is what its user reads."""
-
-    user: int
-    stream: TextIO
-
-    def read(self) -> str:
-        """Waits for output; a thread that waited longer would keep the test from ending."""
-        assert select.select([self.user], [], [], DEADLINE)[0], "nothing was written"
-        return os.read(self.user, 4096).decode()
+from tests.support.terminal import CLEARED, DEADLINE, Terminal, opened_terminal
 
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     """Standard error of the command, which counts as slow at once."""
-    user, descriptor = pty.openpty()
     monkeypatch.setattr(waiting, "QUIET_SECONDS", 0.0)
-    with os.fdopen(descriptor, "w") as stream:
-        monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=stream))
-        yield Terminal(user, stream)
-    os.close(user)
-
-
-async def shown(terminal: Terminal, part: str) -> str:
-    """Waits for a part of the output, and returns what is new."""
-    text = ""
-    async with asyncio.timeout(DEADLINE):
-        while part not in text:
-            text += await asyncio.to_thread(terminal.read)
-    return text
+    with opened_terminal() as terminal:
+        monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=terminal.stream))
+        yield terminal
 
 
 @pytest.mark.parametrize(
@@ -125,20 +98,18 @@ async def shown_until_its_end(
 ) -> None:
     """The command says what it does, and the line is gone when it has ended."""
     try:
-        await shown(terminal, f"{stage} (0 s)")
+        await terminal.shown(f"{stage} (0 s)")
     finally:
         release()
         await running
-    assert (await shown(terminal, "\r\x1b[K")).endswith("\r\x1b[K")
+    assert terminal.rest().endswith(CLEARED)
 
 
 def test_nothing_is_shown_of_a_short_command(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "QUIET_SECONDS", DEADLINE)
     with waiting.shown_while("reading pods"):
         pass
-    terminal.stream.write("end")
-    terminal.stream.flush()
-    assert terminal.read() == "end"
+    assert terminal.rest() == ""
 
 
 def test_a_pipe_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
