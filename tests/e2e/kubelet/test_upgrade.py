@@ -1,19 +1,23 @@
 """Downgrade to the previous release, parts of both releases side by side, and upgrade, in this order.
 
 All of it happens while pods start and end, and under the traffic of pods that run from the first test to the last.
+`contrailctl` of each release reads a cluster of the other one.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.kubelet.cluster import TIMEOUT, Cluster, Pod
+from tests.e2e.kubelet.cluster import NAMESPACE, TIMEOUT, Cluster, Pod
 from tests.e2e.kubelet.crowd import crowd_starts
+from tests.e2e.kubelet.operators import Operators, operators_of
 from tests.e2e.kubelet.release import CHECKOUT, Release, previous_image, previous_release
 from tests.e2e.kubelet.starting_pods import every_pod_starts, restarts
 from tests.e2e.kubelet.traffic import no_loss
 from tests.e2e.polling import wait_until
+from tests.support.previous_release import PreviousPrograms, previous_programs
 
 _CONTAINERS = {"daemonset/contrail-node": ("agent", "cnid", "installer"), "deployment/contrail-manager": ("manager",)}
 
@@ -43,10 +47,35 @@ def pods(cluster: Cluster) -> Iterator[list[Pod]]:
     cluster.delete("steady")
 
 
+@pytest.fixture(scope="module")
+def previous_contrailctl(tmp_path_factory: pytest.TempPathFactory) -> PreviousPrograms:
+    return previous_programs(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="module")
+def operators(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operators]:
+    with operators_of(cluster, tmp_path_factory.mktemp("operators")) as operators:
+        yield operators
+
+
+def test_contrailctl_of_the_previous_release_reads_the_cluster(
+    cluster: Cluster, operators: Operators, previous_contrailctl: PreviousPrograms
+) -> None:
+    assert_readable(cluster, operators, *previous_contrailctl.environment)
+    assert previous_contrailctl.have_run("contrailctl/cluster")
+
+
 def test_a_downgrade_loses_no_packet_and_no_pod(cluster: Cluster, previous: Release, pods: list[Pod]) -> None:
     with no_loss(cluster, pods), every_pod_starts(cluster, at_least=5):
         cluster.deploy(previous)
     assert images(cluster) == {previous.image}
+
+
+def test_contrailctl_reads_a_cluster_of_the_previous_release(
+    cluster: Cluster, previous: Release, operators: Operators
+) -> None:
+    assert images(cluster) == {previous.image}
+    assert_readable(cluster, operators)
 
 
 @pytest.mark.parametrize("newer", [("manager", "cnid"), ("agent", "installer")], ids="-".join)
@@ -85,6 +114,40 @@ def test_an_upgrade_amid_a_hundred_pods_loses_no_packet_and_no_pod(
         cluster.kubectl("apply", "-f", str(CHECKOUT.definitions))
         cluster.deploy(CHECKOUT)
     assert images(cluster) == {CHECKOUT.image}
+
+
+def assert_readable(cluster: Cluster, operators: Operators, *environment: str) -> None:
+    """Fails unless `contrailctl` shows nodes that are ready, and the ADD of a new pod.
+
+    `environment` is a command that runs another one.
+    """
+    status = (*environment, "contrailctl", "status", "--output", "json")
+    wait_until(
+        lambda: operators.run("status", *status).status == 0,
+        what="without a problem",
+        otherwise=lambda: "".join(operators.run("status", *status)[1:]),
+    )
+    nodes = operators.run("status", *status).document["nodes"]
+    states = [(each["name"], each["agent"], each["daemon"], each["datapath"]) for each in nodes]
+    assert states == [(node.name, "Ready", "Ready", "linux") for node in cluster.nodes]
+    with _new_pod(cluster) as pod:
+        traced = operators.run("trace", *environment, "contrailctl", "trace", pod, "--output", "json")
+    assert (traced.status, traced.err) == (0, "")
+    assert (traced.document["phase"], traced.document["note"]) == ("Running", "")
+    names = {step["name"] for step in traced.document["steps"]}
+    assert {"assign interfaces", "ADD: create the links", "become ready"} <= names
+
+
+@contextlib.contextmanager
+def _new_pod(cluster: Cluster) -> Iterator[str]:
+    """Yields the name of a pod that is ready, with its namespace."""
+    options = ("--image=busybox:1", "--annotations=k8s.v1.cni.cncf.io/networks=blue")
+    cluster("run", "traced", *options, "--command", "--", "sleep", "1000")
+    try:
+        cluster("wait", "--for=condition=Ready", "pod/traced", TIMEOUT)
+        yield f"{NAMESPACE}/traced"
+    finally:
+        cluster("delete", "pod", "traced", "--grace-period=1", TIMEOUT)
 
 
 def images(cluster: Cluster) -> set[str]:
