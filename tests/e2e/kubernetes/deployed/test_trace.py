@@ -1,4 +1,7 @@
-"""`contrailctl trace`: the start of a pod from a real API server, a manager, an agent, and the daemon of its node."""
+"""`contrailctl trace`: the start of a pod from a real API server, a manager, an agent, and the daemon of its node.
+
+The kernel of the node connects the pod.
+"""
 
 import json
 import subprocess
@@ -10,8 +13,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.kubernetes.deployed.cluster import Cluster, Tenant, wait_until
-from tests.support.cluster_processes import BINARIES, AgentProcess, ManagerProcess
+from tests.support.cluster_processes import BINARIES, AgentProcess, ManagerProcess, running
 from tests.support.netns import Netns
+from tests.support.node_networks import NodeNetworks
 from tests.support.plugin import LONG_POLL, Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
 
@@ -19,22 +23,36 @@ ADD_STEPS = [
     "ADD: wait for a slot of the daemon",
     "ADD: wait for the interface list",
     "ADD: create the links",
+    "ADD: connect them to their networks",
     "ADD: wait for the agent to store the ports",
     "ADD: answer",
 ]
 
 
+@pytest.fixture(scope="module")
+def agent(
+    manager: ManagerProcess, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AgentProcess]:
+    """The agent of `node-1`."""
+    work = tmp_path_factory.mktemp("node-1")
+    agent = AgentProcess(work, cluster.agent_kubeconfig("node-1"), node="node-1", datapath="linux")
+    with running(agent):
+        yield agent
+        assert agent.stop() == 0
+
+
 @pytest.fixture
-def plugin(
-    agents: tuple[AgentProcess, AgentProcess], make_netns: Callable[[str], Netns], tmp_path: Path
-) -> Iterator[Plugin]:
-    """The plugin with its daemon, on the node of the first agent."""
+def plugin(agent: AgentProcess, make_netns: Callable[[str], Netns], tmp_path: Path) -> Iterator[Plugin]:
+    """The plugin with its daemon, on the node of the agent."""
     node = make_netns("node")
+    networks = NodeNetworks(tmp_path / "networks")
     caller = ShimAndDaemon(node, tmp_path / "cni.json")
-    caller.configuration = {"metrics-listen": "127.0.0.1:9092"}
-    plugin = Plugin(node, tmp_path, str(agents[0].socket), caller)
+    plugin = Plugin(node, tmp_path, str(agent.socket), caller)
+    plugin.settings |= {"netns-dir": str(networks.folder), **LONG_POLL}
+    caller.configuration = {"metrics-listen": "127.0.0.1:9092", **plugin.settings}
     yield plugin
     caller.close()
+    networks.close()
 
 
 def trace(cluster: Cluster, pod: str, *options: str) -> "subprocess.CompletedProcess[str]":
@@ -77,7 +95,7 @@ def test_the_time_line_has_the_steps_of_manager_daemon_and_kubelet(
 ) -> None:
     uid = tenant.add_pod("web", node="node-1")
     sandbox = PodSandbox(make_netns("pod").path, name="web", namespace=tenant.namespace, uid=uid)
-    plugin.add(sandbox, settings=LONG_POLL).succeeded()
+    plugin.add(sandbox).succeeded()
     start(cluster, tenant, "web")
     ended = trace(cluster, f"{tenant.namespace}/web", "--node-command", on_node(plugin), "--output", "json")
     assert (ended.returncode, ended.stderr) == (0, "")
