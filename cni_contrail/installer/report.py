@@ -1,18 +1,25 @@
 """Report of the installer: a file that the probes of its container and the node's agent read.
 
-Its name is fixed and it is on tmpfs. Who holds the lock writes it; it outlives its writer until the next one begins.
+Its name is fixed and it is on tmpfs. Who holds the lock writes it; it outlives its writer until the next one begins. So
+its readers may be of another release.
 """
 
 import json
 from typing import Any, NamedTuple
 
+from cni_contrail.installer.errors import InstallError
 from cni_contrail.log import Log
+from cni_contrail.quoting import quoted
 from cni_contrail.state.files import read_if_exists, write_atomically
 
 FILE = "installer.json"
 
 INSTALL = "install"
 UNINSTALL = "uninstall"
+
+# Of the file format; no other version is read. Keys may be added without a new one: readers ignore what they do not
+# know, and one that is missing has its default. The agent (`agent_api.node.installer_report`) reads the same one.
+_VERSION = 1
 
 
 class Report(NamedTuple):
@@ -44,7 +51,7 @@ class Reporter:
 
     def report(self, report: Report) -> None:
         """Replaces the report, also if it is the same: another process may have written since. Raises PluginError."""
-        text = json.dumps(report._asdict(), ensure_ascii=False)
+        text = json.dumps({"version": _VERSION, **report._asdict()}, ensure_ascii=False)
         write_atomically(self._file, text.encode(errors="replace"))  # names of files need not be UTF-8
         known = self._last.texts if self._last else ()
         for text in report.texts:
@@ -56,11 +63,24 @@ class Reporter:
 
 
 def read_report(run_dir: str) -> Report | None:
-    """Returns the report in `run_dir`, None if there is none. Raises PluginError."""
-    content = read_if_exists(f"{run_dir}/{FILE}")
-    return None if content is None else _decoded(json.loads(content))
+    """Returns the report in `run_dir`, None if there is none.
+
+    Raises PluginError, and InstallError if it is malformed or of another version.
+    """
+    file = f"{run_dir}/{FILE}"
+    content = read_if_exists(file)
+    if content is None:
+        return None
+    try:
+        document = json.loads(content)
+        version = document.get("version", _VERSION)  # earlier releases wrote none
+        if version == _VERSION:
+            return _decoded(document)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InstallError(f"{file}: is malformed: {error}") from error
+    raise InstallError(f"{file}: has version {quoted(version)}, this release reads version {_VERSION}")
 
 
 def _decoded(document: dict[str, Any]) -> Report:
-    known = {key: document[key] for key in Report._fields if key in document}  # another release may know more
+    known = {key: document[key] for key in Report._fields if key in document}
     return Report(**known | {key: tuple(known.get(key, ())) for key in ("errors", "conflicts")})

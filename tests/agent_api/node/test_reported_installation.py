@@ -1,5 +1,6 @@
 """A node's report passes on what the node installer says of conflicts and errors."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -56,10 +57,25 @@ async def test_another_agent_is_named_beside_a_conflict(
 
 
 @pytest.mark.parametrize(
+    "written",
+    [{}, {"version": 1, "since": "2026-01-01"}],
+    ids=["without a version", "with keys of a newer one"],
+)
+async def test_a_report_of_another_release_is_understood(
+    reporter: NodeReporter, reports: RecordedReports, tmp_path: Path, written: dict[str, object]
+) -> None:
+    report = {"action": "install", "done": False, "errors": [ERROR], "conflicts": [CONFLICT]}
+    (tmp_path / "installer.json").write_text(json.dumps(written | report))
+    await reporter.report()
+    assert (reports.written[-1].conflicts, reports.written[-1].last_errors) == ((CONFLICT,), (ERROR,))
+
+
+@pytest.mark.parametrize(
     ("write", "error"),
     [
         (lambda path: path.write_bytes(b"{"), "Input data was truncated"),
         (lambda path: path.write_bytes(b'{"conflicts": [1]}'), "Expected `str`, got `int` - at `$.conflicts[0]`"),
+        (lambda path: path.write_bytes(b'{"version": 2}'), "has version 2, this release reads version 1"),
         (os.mkdir, "Is a directory"),
     ],
 )

@@ -101,12 +101,6 @@ def test_a_directory_that_is_gone_is_the_end_of_the_process(installer_node: Inst
     assert process.stderr.read() == "contrail-installer: /opt/cni/bin: the directory does not exist\n"
 
 
-def test_a_report_of_another_release_is_understood(installer_node: InstallerNode) -> None:
-    report = {"action": "install", "done": True, "since": "2026-01-01"}
-    (Path(installer_node.paths.run_dir) / "installer.json").write_text(json.dumps(report))
-    assert ask(installer_node, "is-installed") == 0
-
-
 @pytest.mark.parametrize("plugin", [DAEMON], indirect=True)
 def test_the_shim_that_is_installed_asks_the_daemon(
     installer_node: InstallerNode, plugin: Plugin, agent: ScriptedAgent, monkeypatch: pytest.MonkeyPatch

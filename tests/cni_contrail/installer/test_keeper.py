@@ -191,6 +191,18 @@ class TestFailures:
         assert error in report.errors[0]
         assert {each: installer_node.path(each).read_bytes() for each in ALL} == before
 
+    def test_what_a_newer_release_left_on_the_node_is_replaced(self, installer_node: InstallerNode) -> None:
+        """As after a rollback: it need not be understood."""
+        installer_node.look()
+        installer_node.path(SETTINGS).write_text('{"key-of-a-newer-release": 1}')
+        installer_node.path(CONFLIST).write_text('{"cniVersion": "9.0.0", "plugins": 1}')
+        assert installer_node.look() == DONE
+        assert (
+            installer_node.path(SETTINGS).read_text()
+            == Path(installer_node.paths.configuration, "cni.json").read_text()
+        )
+        assert installer_node.path(CONFLIST).read_text() == network_list()
+
     def test_what_is_removed_is_put_back_although_the_new_files_are_invalid(
         self, installer_node: InstallerNode
     ) -> None:
