@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from tests.support.plugin import Outcome, PodSandbox
 from tests.support.plugin_callers import await_listener
 from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedNodeAgent, make_vmis
 from tests.support.shim import build_shim
+from tests.support.traced_steps import Step, traced_steps
 
 MANIFEST = Path(__file__).parents[2] / "deploy/base/node.yaml"
 CNID = str(Path(sys.executable).parent / "contrail-cnid")
@@ -152,18 +152,6 @@ class DesiredNetworks:
         return bool(self.reports) and self.reports[-1]["version"] == str(self._version)
 
 
-class Step(NamedTuple):
-    """The `number`th call of a system call in a process."""
-
-    name: str
-    number: int
-
-    def kill(self) -> list[str]:
-        """Prefix of a command that is killed when it is about to take this step."""
-        what = f"{self.name}:signal=KILL:when={self.number}"
-        return ["strace", "-qq", "--output=/dev/null", f"--trace={self.name}", f"--inject={what}"]
-
-
 class ContainerNode:
     """The host, its agent, and the daemon; both sockets are in `folder`. See `running`."""
 
@@ -266,12 +254,7 @@ class ContainerNode:
         """Attaches the pod; returns what the shim did from the daemon's first request to it on."""
         trace = self.log.with_name("trace")
         self.call("ADD", pod, "strace", "-qq", f"--output={trace}").succeeded()
-        names = [line.partition("(")[0] for line in trace.read_text().splitlines() if "(" in line]
-        counts, steps = Counter[str](), []
-        for name in names:
-            counts[name] += 1
-            steps.append(Step(name, counts[name]))
-        steps = [step for step in steps if step.name not in ("execve", "exit_group")]
+        steps = [step for step, _ in traced_steps(trace.read_text()) if step.name not in ("execve", "exit_group")]
         return steps[steps.index(Step("recvmsg", 1)) :]
 
     def mounts_of_the_daemon(self) -> list[str]:
