@@ -16,7 +16,7 @@ class Step(NamedTuple):
         return self._inject("KILL")
 
     def stop(self) -> list[str]:
-        """Prefix of a command that stops at this step, as by SIGSTOP."""
+        """Prefix of a command that stops after this step, as by SIGSTOP."""
         return self._inject("STOP")
 
     def _inject(self, signal: str) -> list[str]:

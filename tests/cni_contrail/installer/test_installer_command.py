@@ -1,25 +1,31 @@
 """`contrail-installer` as processes: several at once, killed, stopped, and asked whether they are done."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from cni_contrail.installer import cli
 from tests.cni_contrail.conftest import DAEMON, until
-from tests.cni_contrail.installer.conftest import ALL, CONFLIST, PLUGIN, InstallerNode
+from tests.cni_contrail.installer.conftest import ALL, CONFLIST, LOOPBACK, PLUGIN, InstallerNode
 from tests.support.plugin import Plugin
 from tests.support.plugin_callers import ShimAndDaemon
 from tests.support.scripted_agents import ScriptedAgent
 from tests.support.shim import build_shim
+from tests.support.traced_steps import Step
 
 COMMAND = Path(sys.executable).parent / "contrail-installer"
 
-Start = Callable[[str], "subprocess.Popen[str]"]
+Start = Callable[..., "subprocess.Popen[str]"]
+"""Starts an action, by the command in `prefix` if there is one."""
+
+LOCKED_OUT = "another process installs or uninstalls on this node: doing nothing until it ends"
 
 
 def options(node: InstallerNode) -> list[str]:
@@ -37,16 +43,23 @@ def start(installer_node: InstallerNode) -> Iterator[Start]:
     """Starts an action; what still runs is killed in the end."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(action: str) -> subprocess.Popen[str]:
+    def start(action: str, *, prefix: Sequence[str] = ()) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
-        process = subprocess.Popen([COMMAND, action, *options(installer_node)], stdout=pipe, stderr=pipe, text=True)
+        command = [*prefix, str(COMMAND), action, *options(installer_node)]
+        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
         started.append(process)
         return process
 
     yield start
     for process in started:
-        process.kill()
+        kill(process)
         process.communicate(timeout=10)
+
+
+def kill(process: "subprocess.Popen[str]") -> None:
+    """Kills it, and what it traces."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def ask(node: InstallerNode, question: str) -> int:
@@ -66,6 +79,31 @@ def test_several_at_once_install_one_set_of_files(installer_node: InstallerNode,
         assert process.stderr.readline()  # it has looked, so SIGTERM no longer kills it
         process.terminate()
         assert process.wait(10) == 0
+
+
+def test_the_next_one_takes_over_when_one_is_killed_amid_its_work(installer_node: InstallerNode, start: Start) -> None:
+    working = start("install", prefix=Step("symlink", 1).stop())
+    until(installer_node.path(LOOPBACK).exists)
+    waiting = start("install")
+    assert waiting.stderr is not None
+    assert LOCKED_OUT in waiting.stderr.readline()
+    assert not installer_node.path(CONFLIST).exists()
+    kill(working)
+    until(lambda: ask(installer_node, "is-installed") == 0)
+    assert installer_node.files() == ALL
+
+
+def test_an_installer_takes_over_from_a_killed_uninstaller(installer_node: InstallerNode, start: Start) -> None:
+    installer_node.look()
+    uninstalling = start("uninstall")
+    until(lambda: ask(installer_node, "is-uninstalled") == 0)
+    installing = start("install")
+    assert installing.stderr is not None
+    assert LOCKED_OUT in installing.stderr.readline()
+    assert installer_node.files() == []
+    kill(uninstalling)
+    until(lambda: ask(installer_node, "is-installed") == 0)
+    assert installer_node.files() == ALL
 
 
 def test_what_it_waits_for_is_told(
