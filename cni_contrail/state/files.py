@@ -37,9 +37,7 @@ def create_atomically(path: str, data: bytes) -> None:
     """
     part = f"{path}.{os.urandom(4).hex()}{_PART}"
     try:
-        _write_below_vanishing(part, data)
-        with contextlib.suppress(FileExistsError):
-            os.link(part, path)
+        _create_among_removals(part, path, data)
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot write: {error.strerror}") from error
     finally:
@@ -47,11 +45,15 @@ def create_atomically(path: str, data: bytes) -> None:
             os.unlink(part)
 
 
-def _write_below_vanishing(path: str, data: bytes) -> None:
+def _create_among_removals(part: str, path: str, data: bytes) -> None:
     for attempt in range(1, _CREATE_ATTEMPTS + 1):
         try:
-            _write(path, data)
-        except FileNotFoundError:  # the directory was removed after it was created here
+            _write(part, data)
+            with contextlib.suppress(FileExistsError):
+                os.link(part, path)
+        except FileNotFoundError:
+            # Others removed the directory after it was created here, or the partial file: it looks old to them if the
+            # system time is set ahead just now.
             if attempt == _CREATE_ATTEMPTS:
                 raise
         else:
