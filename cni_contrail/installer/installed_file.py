@@ -28,8 +28,6 @@ class InstalledFile:
             self._write_part(content)
             os.rename(self._file + _PART, self._file)
             self._sync_directory()
-        except FileNotFoundError as error:
-            raise DirectoryGoneError(f"{os.path.dirname(self.path)}: the directory does not exist") from error
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(self._file + _PART)
@@ -84,8 +82,7 @@ class InstalledFile:
         return True
 
     def _write_part(self, content: bytes) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._file + _PART, flags, 0o600)
+        descriptor = self._open_part()
         try:
             while content:  # write(2) may write less than all, as on a disk that is almost full
                 content = content[os.write(descriptor, content) :]
@@ -93,6 +90,13 @@ class InstalledFile:
             os.fsync(descriptor)  # before the rename: after a power failure the file must not be empty
         finally:
             os.close(descriptor)
+
+    def _open_part(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            return os.open(self._file + _PART, flags, 0o600)
+        except FileNotFoundError as error:  # later, it would mean that another program has removed the file
+            raise DirectoryGoneError(f"{os.path.dirname(self.path)}: the directory does not exist") from error
 
     def _sync_directory(self) -> None:
         descriptor = os.open(os.path.dirname(self._file), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,13 +52,28 @@ def test_what_is_no_regular_file_is_replaced(
     assert file.has(b"plugin")
 
 
-def test_a_file_that_is_running_is_replaced(file: InstalledFile, tmp_path: Path) -> None:
+@pytest.fixture
+def running(file: InstalledFile, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that executes the file, which the kernel then lets nobody write to."""
     file.put(Path("/bin/sleep").read_bytes())
     with subprocess.Popen([tmp_path / "bin/plugin", "60"]) as running:
-        assert file.put(b"new")
+        with pytest.raises(OSError, match="Text file busy"):
+            (tmp_path / "bin/plugin").write_bytes(b"")
+        yield running
         assert running.poll() is None
         running.kill()
+
+
+@pytest.mark.usefixtures("running")
+def test_a_file_that_is_running_is_replaced(file: InstalledFile) -> None:
+    assert file.put(b"new")
     assert file.has(b"new")
+
+
+@pytest.mark.usefixtures("running")
+def test_a_file_that_is_running_is_removed(file: InstalledFile, tmp_path: Path) -> None:
+    assert file.remove()
+    assert list((tmp_path / "bin").iterdir()) == []
 
 
 def test_on_a_full_disk_the_old_file_stays_until_there_is_space(small_disk: Path) -> None:
@@ -83,6 +98,20 @@ def test_what_a_killed_process_left_is_overwritten_and_removed(file: InstalledFi
     assert file.remove()
     assert list((tmp_path / "bin").iterdir()) == []
     assert not file.remove()
+
+
+def test_what_others_remove_while_it_is_written_is_written_again(
+    file: InstalledFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory is still there, so the process need not end."""
+    file.put(b"old")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _descriptor: (tmp_path / "bin/plugin.part").unlink())
+        with pytest.raises(InstallError, match=r"^/bin/plugin: cannot write: No such file or directory$") as caught:
+            file.put(b"new")
+    assert not isinstance(caught.value, DirectoryGoneError)
+    assert file.has(b"old")
+    assert file.put(b"new")
 
 
 def test_a_directory_in_place_of_the_file_is_an_error(file: InstalledFile, tmp_path: Path) -> None:

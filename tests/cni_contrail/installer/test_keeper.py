@@ -1,14 +1,20 @@
 """The keeper installs everything, the list last and when the node is ready, and puts back what others change."""
 
+import contextlib
+import itertools
 import json
 import shutil
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from cni_contrail.errors import PluginError
 from cni_contrail.installer.errors import DirectoryGoneError
 from cni_contrail.installer.lock import installer_lock
-from cni_contrail.installer.report import Report
+from cni_contrail.installer.report import Report, read_report
 from tests.cni_contrail.conftest import SMALL_DISK
 from tests.cni_contrail.installer.conftest import (
     ALL,
@@ -132,6 +138,35 @@ class TestOthers:
         assert f"put /{CONFLIST} back: it was removed or changed" in logged
         assert logged.count(conflict) == 1
 
+    def test_a_plugin_that_rewrites_the_directory_again_and_again(self, installer_node: InstallerNode) -> None:
+        """All files may be gone at any moment of a look, and theirs may be written by half."""
+        keeper = installer_node.keeper()
+        theirs = installer_node.path("etc/cni/net.d/05-other.conflist")
+        content = network_list("bridge", "bridges")
+        is_over = threading.Event()
+
+        def rewrite() -> None:
+            while not is_over.is_set():
+                for path in theirs.parent.iterdir():
+                    path.unlink(missing_ok=True)
+                with theirs.open("w", buffering=1) as file:
+                    for character in content:
+                        file.write(character)
+
+        with ThreadPoolExecutor(1) as pool:
+            rewriting = pool.submit(rewrite)
+            try:
+                for _ in range(100):
+                    keeper.look()
+            finally:
+                is_over.set()
+            rewriting.result(timeout=10)
+        keeper.look()
+        assert installer_node.reported().done
+        assert len(installer_node.reported().conflicts) == 1
+        assert installer_node.files() == sorted([*ALL, "etc/cni/net.d/05-other.conflist"])
+        assert theirs.read_text() == content
+
     def test_where_another_plugin_has_the_default_network_no_list_is_installed(
         self, installer_node: InstallerNode
     ) -> None:
@@ -234,6 +269,47 @@ class TestFailures:
         ballast.unlink()
         keeper.look()
         assert node.reported() == DONE
+
+    def test_without_inodes_the_list_waits_for_the_link_of_the_loopback(
+        self, tmp_path: Path, agent: ScriptedAgent
+    ) -> None:
+        disk = tmp_path / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=30", "tmpfs", disk], check=True)
+        try:
+            node = InstallerNode(tmp_path, agent, disk / "node")
+            ballast = disk / "ballast"
+            ballast.mkdir()
+            with contextlib.suppress(OSError):
+                for number in itertools.count():
+                    (ballast / f"{number}").touch()
+            for number in range(2):  # the plugin, and the file that the link leads to
+                (ballast / f"{number}").unlink()
+            keeper = node.keeper()
+            for _ in range(2):
+                keeper.look()
+                assert node.reported().errors == (f"/{LOOPBACK}: cannot write: No space left on device",)
+                assert node.files() == sorted([PLUGIN, OUR_LOOPBACK])
+            shutil.rmtree(ballast)
+            keeper.look()
+            assert node.reported() == DONE
+            assert node.files() == ALL
+        finally:
+            subprocess.run(["umount", disk], check=True)
+
+    def test_without_space_for_the_report_all_is_installed_and_the_process_ends(
+        self, installer_node: InstallerNode, small_disk: Path
+    ) -> None:
+        """Its container is restarted: without a report, its probes would not know what it does."""
+        installer_node.paths = installer_node.paths._replace(run_dir=str(small_disk))
+        ballast = small_disk / "ballast"
+        ballast.write_bytes(b"x" * SMALL_DISK)
+        with pytest.raises(PluginError, match=r"/installer\.json: cannot write: No space left on device$"):
+            installer_node.look()
+        assert installer_node.files() == ALL
+        assert read_report(str(small_disk)) is None
+        ballast.unlink()
+        assert installer_node.look() == DONE
 
     def test_a_directory_of_the_node_that_is_gone_ends_the_process(self, installer_node: InstallerNode) -> None:
         keeper = installer_node.keeper()
