@@ -58,7 +58,7 @@ class Cluster:
     def install(self) -> None:
         """Installs by the commands of the page, waits until all is ready, and creates the namespace of the users."""
         for node in self.nodes:
-            node.runtime.tag_image(f"docker.io/library/{CHECKOUT.image}", install_page.IMAGE)
+            node.runtime.ctr("images", "tag", f"docker.io/library/{CHECKOUT.image}", install_page.IMAGE)
         with tempfile.TemporaryDirectory(prefix="ct-") as folder:
             install_page.install(self.kubectl, Path(folder))
         self.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)

@@ -67,13 +67,9 @@ class ContainerRuntime(HostProcess):
         self._ctr = f"{version.folder}/ctr"
         host.path(_CONFIGURATION).write_text(version.configuration)
 
-    def import_image(self, archive: Path) -> None:
-        """Stores an image."""
-        self._host.run(self._ctr, "--namespace=k8s.io", "images", "import", str(archive))
-
-    def tag_image(self, name: str, further: str) -> None:
-        """Gives an image a further name."""
-        self._host.run(self._ctr, "--namespace=k8s.io", "images", "tag", name, further)
+    def ctr(self, *arguments: str) -> None:
+        """Runs a command of `ctr` on what kubelet has there."""
+        self._host.run(self._ctr, "--namespace=k8s.io", *arguments)
 
     def _is_ready(self) -> bool:
         return self._host.call(self._ctr, "version").returncode == 0

@@ -81,7 +81,7 @@ class Node:
 
     def import_image(self, archive: Path) -> None:
         """Gives an image to containerd."""
-        self.runtime.import_image(archive)
+        self.runtime.ctr("images", "import", str(archive))
 
     def agent_is_ready(self) -> bool:
         """Whether the agent of this node runs, and is ready."""

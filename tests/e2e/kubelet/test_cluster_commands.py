@@ -204,12 +204,11 @@ def test_a_node_whose_agent_hangs_is_a_problem(cluster: Cluster, operators: Oper
 def _frozen(cluster: Cluster, node: Node, container: str) -> Iterator[None]:
     """Stops the processes of a container of the node's pod; kubelet kills it if that takes longer than 25 s."""
     identifier = _status(cluster, node, container)["containerID"].removeprefix("containerd://")
-    tasks = ("ctr", "--namespace=k8s.io", "tasks")
-    node.host.run(*tasks, "pause", identifier)
+    node.runtime.ctr("tasks", "pause", identifier)
     try:
         yield
     finally:
-        node.host.run(*tasks, "resume", identifier)
+        node.runtime.ctr("tasks", "resume", identifier)
 
 
 def _is_ready(cluster: Cluster, node: Node, container: str) -> bool:
