@@ -16,7 +16,7 @@ _TIMEOUT = 300
 """Seconds for the first test, which starts the cluster."""
 
 
-_LAST = ("test_reboot.py", "test_upgrade.py", "test_uninstallation.py")
+_LAST = ("test_reboot.py", "test_upgrade.py", "test_uninstallation.py", "test_installation_by_helm.py")
 """Modules that change the installation of the cluster: the rest comes before them, in the order of their names."""
 
 

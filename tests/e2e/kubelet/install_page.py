@@ -17,6 +17,7 @@ IMAGE = f"{REGISTRY}/contrail-multinet:0.1.0"
 _PAGE = "install"
 _FILE = re.compile(r"# (cluster/\S+)\n")
 _APPLY = "kubectl apply -k cluster"
+_CHART = "scripts/helm-chart"
 
 
 def install(kubectl: Kubectl, checkout: Path) -> str:
@@ -28,6 +29,11 @@ def install(kubectl: Kubectl, checkout: Path) -> str:
             file.parent.mkdir(exist_ok=True)
             file.write_text(_with_registry(block))
     return kubectl.shell(f"cd {checkout}\n{_commands(_APPLY)}")
+
+
+def install_by_helm(kubectl: Kubectl) -> str:
+    """Writes the chart in the checkout of the tests and installs it; returns what the commands print."""
+    return kubectl.shell(_commands(_CHART))
 
 
 def _commands(beginning: str) -> str:

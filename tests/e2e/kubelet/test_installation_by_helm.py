@@ -1,0 +1,42 @@
+"""The chart in place of the manifests, installed by the commands of the page; it comes after the removal."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.kubelet import install_page
+from tests.e2e.kubelet.cluster import TIMEOUT, Cluster, Pod
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pods_leave_nothing() -> None:
+    """Replaces the check of the folder, since the pods of the chart stay."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed_by_helm(cluster: Cluster) -> None:
+    cluster.kubectl("delete", "-k", "deploy/overlays/standalone", "--ignore-not-found", TIMEOUT)
+    install_page.install_by_helm(cluster.kubectl)
+    cluster.kubectl("uncordon", *(node.name for node in cluster.nodes))
+    cluster.await_rollout()
+    cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
+
+
+@pytest.fixture
+def pods(cluster: Cluster) -> Iterator[list[Pod]]:
+    """Two pods on different nodes."""
+    cluster.apply("web")
+    cluster.await_deployment("web")
+    yield cluster.addressed_pods("web")
+    cluster.delete("web")
+
+
+def test_pods_reach_each_other_in_every_network(cluster: Cluster, pods: list[Pod]) -> None:
+    first, second = pods
+    assert list(first.addresses) == list(second.addresses) == ["eth0", "eth1", "front"]
+    cluster.await_reachable(first, second)
+    cluster.await_reachable(second, first)
+
+
+def test_helm_knows_the_release(cluster: Cluster) -> None:
+    assert "STATUS: deployed" in cluster.kubectl.helm("status", "--namespace", "kube-system", "contrail-multinet")
