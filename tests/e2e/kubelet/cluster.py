@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.e2e.host import temporary_host
-from tests.e2e.kubelet import install_page
 from tests.e2e.interfaces import Interface, interfaces
+from tests.e2e.kubelet import install_page
 from tests.e2e.kubelet.busybox_image import write_busybox_image
 from tests.e2e.kubelet.container_runtime import versions
 from tests.e2e.kubelet.control_plane import control_plane

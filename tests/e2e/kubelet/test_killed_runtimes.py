@@ -14,7 +14,6 @@ _READY_AT_KILLS = (3, 15)
 _LEFT_AT_KILLS = (25, 10)
 
 
-
 class Killed(NamedTuple):
     """The program that is killed, and the number of its node: each has its own version of containerd."""
 
@@ -25,7 +24,7 @@ class Killed(NamedTuple):
 KILLED = {"kubelet": Killed("kubelet", 0), "containerd-2": Killed("runtime", 0), "containerd-1": Killed("runtime", 1)}
 
 
-@pytest.fixture(params=KILLED.values(), ids=KILLED)
+@pytest.fixture(params=KILLED.values(), ids=list(KILLED))
 def killed(request: pytest.FixtureRequest) -> Killed:
     killed: Killed = request.param
     return killed
