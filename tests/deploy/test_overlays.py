@@ -47,6 +47,14 @@ def test_a_node_with_multus_differs_in_its_mode_only(name: str, load: Any) -> No
     assert differences("contrail-node", name, load) == {"mode"}
 
 
+def test_the_list_of_a_node_with_multus_offers_no_versions() -> None:
+    """Multus thin takes the highest, and passes results of that version to runtimes that do not know it."""
+    assert differences("contrail-node", "10-contrail.conflist", json.loads) == {"cniVersions"}
+    written = json.loads(patched("contrail-node")["10-contrail.conflist"])
+    assert "cniVersions" not in written
+    assert written == json.loads((DEPLOY / "multus" / "10-contrail.conflist").read_text())
+
+
 def test_the_programs_take_the_configuration_beside_multus(tmp_path: Path) -> None:
     (tmp_path / "manager.yaml").write_text(patched("contrail-manager")["manager.yaml"])
     (tmp_path / "cnid.yaml").write_text(patched("contrail-node")["cnid.yaml"])

@@ -1,4 +1,4 @@
-"""The commands of `docs/multus.md` move a cluster to Multus, with its own DaemonSet, and back, node by node."""
+"""The commands of `docs/multus.md` move a cluster to Multus thick, with its own DaemonSet, and back; then to thin."""
 
 import json
 from collections.abc import Iterator
@@ -10,67 +10,23 @@ from cni_contrail.installer.installation import CONFIGURATIONS
 from tests.e2e.kubelet.cluster import TIMEOUT, Cluster, Pod
 from tests.e2e.kubelet.node import Node
 from tests.e2e.kubelet.test_workloads import actual_addresses
+from tests.e2e.kubelet_multus.switch import THICK, THIN, Switch
 from tests.e2e.polling import wait_until
-from tests.support.documentation import blocks
 
-_PAGE = "multus"
-_KUSTOMIZATION = "# cluster/kustomization.yaml"
-_APPLY = "kubectl apply -k cluster"
-_MOVE = "POD="
-_DELETE = "kubectl -n kube-system delete daemonset"
-_STANDALONE = "resources: [../deploy/overlays/standalone]\n"
-_CREDENTIALS_OF_MULTUS = "multus.d"
+_WITHOUT_MULTUS = ["10-contrail.conflist"]
 _OF_ONE_CALL = ["eth0"]
 _OF_MULTUS = ["eth0", "front", "net1"]
-_CONFIGURATION_OF_MULTUS = "00-multus.conf"
 
 
-class Switch:
-    """The commands of the page, in a checkout whose folder `cluster` has the kustomization."""
-
-    def __init__(self, cluster: Cluster, checkout: Path) -> None:
-        self._cluster = cluster
-        self._checkout = checkout
-        self._kustomization = checkout / "cluster" / "kustomization.yaml"
-        self._kustomization.parent.mkdir(exist_ok=True)
-
-    def to_multus(self) -> None:
-        """Moves all nodes."""
-        self._configure(_block(_KUSTOMIZATION, language="yaml").replace("newName: REGISTRY/contrail-multinet, ", ""))
-        self._move_nodes("multus=yes")
-
-    def to_standalone(self) -> None:
-        """Moves all nodes back, and deletes what belonged to Multus."""
-        self._configure(_STANDALONE)
-        self._move_nodes("multus-\n")
-        self._run(_block(_DELETE))
-
-    def _configure(self, kustomization: str) -> None:
-        self._kustomization.write_text(kustomization)
-        self._run(_block(_APPLY))
-
-    def _move_nodes(self, label: str) -> None:
-        for node in self._cluster.nodes:
-            self._run(_block(_MOVE, containing=label).replace("NODE", node.name))
-
-    def _run(self, script: str) -> None:
-        self._cluster.kubectl.shell(f"cd {self._checkout}\n{script}")
-
-
-def _block(beginning: str, *, containing: str = "", language: str = "sh") -> str:
-    """The block of the page that begins so and contains a text."""
-    (found,) = (each for each in blocks(_PAGE, language=language) if each.startswith(beginning) and containing in each)
-    return found
+@pytest.fixture(scope="module", params=[THICK, THIN], ids=["thick", "thin"])
+def switch(request: pytest.FixtureRequest, cluster: Cluster, checkout: Path) -> Switch:
+    """The switch to each kind of Multus, one after the other."""
+    return Switch(cluster, checkout, request.param)
 
 
 @pytest.fixture(scope="module")
-def switch(cluster: Cluster, checkout: Path) -> Switch:
-    return Switch(cluster, checkout)
-
-
-@pytest.fixture(scope="module")
-def pods_before(cluster: Cluster) -> list[Pod]:
-    """Pods of the standalone cluster."""
+def pods_before(cluster: Cluster, switch: Switch) -> list[Pod]:
+    """Pods of the standalone cluster, before the switch."""
     return running_pods(cluster)
 
 
@@ -95,11 +51,12 @@ def test_the_plugin_makes_all_interfaces_before_the_move(cluster: Cluster, pods_
     assert_connected(cluster, pods_before, ["eth0", "eth1", "front"])
 
 
-def test_multus_makes_one_interface_in_each_call(cluster: Cluster, pods_of_multus: list[Pod]) -> None:
+def test_multus_makes_one_interface_in_each_call(cluster: Cluster, switch: Switch, pods_of_multus: list[Pod]) -> None:
     assert_connected(cluster, pods_of_multus, ["eth0", "net1", "front"])
     assert of_all_nodes(cluster) == [_OF_MULTUS] * 2
     for node in cluster.nodes:
-        assert (configurations(node) / _CONFIGURATION_OF_MULTUS).exists()
+        generated = json.loads((configurations(node) / switch.multus.configuration).read_text())
+        assert switch.multus.example in (None, generated)
 
 
 def test_the_event_of_a_pod_has_the_names_that_multus_gives(cluster: Cluster, pods_of_multus: list[Pod]) -> None:
@@ -124,8 +81,7 @@ def test_the_plugin_makes_all_interfaces_again_after_the_move_back(
 ) -> None:
     assert_connected(cluster, pods_afterwards, ["eth0", "eth1", "front"])
     for node in cluster.nodes:
-        left = {file.name for file in configurations(node).iterdir()}
-        assert not left & {_CONFIGURATION_OF_MULTUS, _CREDENTIALS_OF_MULTUS}
+        assert [file.name for file in configurations(node).iterdir()] == _WITHOUT_MULTUS
         kept = node.host.path("/var/lib/cni/multus").rglob("*")  # what Multus keeps of each container
         assert [file for file in kept if file.is_file()] == []
     assert of_all_nodes(cluster) == [_OF_ONE_CALL] * 2

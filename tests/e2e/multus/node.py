@@ -57,7 +57,7 @@ class Node:
         host.path("/run/contrail").mkdir(exist_ok=True)
         host.path("/run/contrail/agent.sock").symlink_to(self.agent.socket)
         host.run("install", "-m", "0600", str(DEPLOY / "multus" / "cni.json"), _PLUGIN_SETTINGS)
-        host.run("install", "-m", "0600", str(DEPLOY / "cni" / "10-contrail.conflist"), str(CONFIGURATIONS))
+        host.run("install", "-m", "0600", str(DEPLOY / "multus" / "10-contrail.conflist"), str(CONFIGURATIONS))
         for name in _MULTUS:
             host.run("ln", "-s", _command(name), str(BINARIES))
         _install_foreign_plugins(host)
@@ -103,10 +103,12 @@ class Node:
             flag.unlink()
 
     def configuration(self) -> dict[str, Any]:
-        """The configuration that a runtime reads: the first file of the folder."""
+        """The configuration that a runtime passes on: that of the only plugin in the first file of the folder."""
         first = min(path for path in self.host.path(str(CONFIGURATIONS)).iterdir() if path.suffix in _READ)
         document: dict[str, Any] = json.loads(first.read_text())
-        return document
+        plugins: list[dict[str, Any]] = document.pop("plugins", [{}])
+        (plugin,) = plugins
+        return document | plugin
 
     def state(self, folder: str) -> dict[Path, str]:
         """Text of all files below a folder of the node."""

@@ -16,7 +16,8 @@ from tests.e2e.plugin_installation import EntryPointInstallation, PluginInstalla
 from tests.e2e.polling import wait_until
 from tests.support.real_apiserver.server import ApiServer
 
-_CONFIGURATION = "00-multus.conf"
+_CONFIGURATION_OF_THIN = DEPLOY / "multus" / "thin" / "00-multus.conflist"
+_CONFIGURATION_OF_THICK = "00-multus.conf"
 _PID = "/run/multus-daemon.pid"
 _ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
 
@@ -41,7 +42,7 @@ class ThinMultus:
         folder = node.host.path(str(CONFIGURATIONS))
         (folder / "multus.d").mkdir()
         shutil.copy(server.kubeconfig(), folder / "multus.d" / "multus.kubeconfig")
-        shutil.copy(DEPLOY / "multus" / "thin" / _CONFIGURATION, folder)
+        shutil.copy(_CONFIGURATION_OF_THIN, folder)
 
     def start(self) -> None:
         """No process runs between calls."""
@@ -89,7 +90,7 @@ class ThickMultus:
             self.node.host.path("/run/multus/multus.sock").unlink()
 
     def _is_ready(self) -> bool:
-        paths = ("/run/multus/multus.sock", str(CONFIGURATIONS / _CONFIGURATION))
+        paths = ("/run/multus/multus.sock", str(CONFIGURATIONS / _CONFIGURATION_OF_THICK))
         return all(self.node.host.path(path).exists() for path in paths)
 
 
