@@ -82,6 +82,12 @@ class Cluster:
                 deadline=_ROLLOUT_DEADLINE,
             )
 
+    def images(self) -> set[str]:
+        """The images of all containers of the manifests, except those that are ending."""
+        pods = json.loads(self.kubectl("-n", "contrail", "get", "pods", "-o", "json"))["items"]
+        remaining = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"])
+        return {container["image"] for pod in remaining for container in pod["spec"]["containers"]}
+
     @contextlib.contextmanager
     def without_api_server(self) -> Iterator[None]:
         """The API server is killed, and started again at the end."""

@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e.kubelet.cluster import Cluster, running_cluster
 from tests.e2e.kubelet.leftovers import of_node
+from tests.e2e.kubelet.release import Release, previous_image, previous_release
 from tests.e2e.polling import wait_until
 
 Apply = Callable[[str], None]
@@ -38,6 +39,14 @@ def cluster() -> Iterator[Cluster]:
     with running_cluster() as cluster:
         cluster.install()
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def previous(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """The previous release, whose image is on the nodes."""
+    for node in cluster.nodes:
+        node.import_image(previous_image())
+    return previous_release(tmp_path_factory.mktemp("previous"))
 
 
 @pytest.fixture(autouse=True)

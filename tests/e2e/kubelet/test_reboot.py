@@ -1,4 +1,4 @@
-"""A node reboots amid the replacement of the programs of all nodes: its pods come back, each with its addresses."""
+"""A node reboots amid an upgrade from the previous release: its pods come back, each with its addresses."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.kubelet.cluster import TIMEOUT, Cluster, Pod
 from tests.e2e.kubelet.reboot import reboot
+from tests.e2e.kubelet.release import CHECKOUT, Release
 from tests.e2e.kubelet.starting_pods import every_pod_starts, restarts
 from tests.e2e.polling import wait_until
 
@@ -16,21 +17,24 @@ def _pods_leave_nothing() -> None:
 
 
 @pytest.fixture
-def pods(cluster: Cluster) -> Iterator[list[Pod]]:
-    """A pod on each node."""
+def pods(cluster: Cluster, previous: Release) -> Iterator[list[Pod]]:
+    """A pod on each node, of the previous release."""
+    cluster.deploy(previous)
+    assert cluster.images() == {previous.image}
     cluster.apply("steady")
     cluster("rollout", "status", "daemonset/steady", TIMEOUT)
     yield cluster.addressed_pods("steady")
     cluster.delete("steady")
 
 
-def test_pods_of_a_node_that_reboots_amid_a_rollout_come_back(cluster: Cluster, pods: list[Pod]) -> None:
+def test_pods_of_a_node_that_reboots_amid_an_upgrade_come_back(cluster: Cluster, pods: list[Pod]) -> None:
     node = cluster.nodes[0]
     with every_pod_starts(cluster, at_least=1):
-        cluster.kubectl("-n", "contrail", "rollout", "restart", "daemonset/contrail-node")
+        cluster.kubectl("apply", "-k", str(CHECKOUT.overlay))
         wait_until(lambda: not node.agent_is_ready(), what="being replaced")
         reboot(node)
         cluster.await_rollout()
+    assert cluster.images() == {CHECKOUT.image}
     wait_until(lambda: restarts(cluster, "steady") == {0, 1}, what="restarted on the node alone")
     cluster("rollout", "status", "daemonset/steady", TIMEOUT)
     assert cluster.pods("steady") == pods

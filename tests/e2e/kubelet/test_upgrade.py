@@ -5,7 +5,6 @@ All of it happens while pods start and end, and under the traffic of pods that r
 """
 
 import contextlib
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from tests.e2e.kubelet.cluster import NAMESPACE, TIMEOUT, Cluster, Pod
 from tests.e2e.kubelet.crowd import crowd_starts
 from tests.e2e.kubelet.operators import Operators, operators_of
-from tests.e2e.kubelet.release import CHECKOUT, Release, previous_image, previous_release
+from tests.e2e.kubelet.release import CHECKOUT, Release
 from tests.e2e.kubelet.starting_pods import every_pod_starts, restarts
 from tests.e2e.kubelet.traffic import no_loss
 from tests.e2e.polling import wait_until
@@ -25,14 +24,6 @@ _CONTAINERS = {"daemonset/contrail-node": ("agent", "cnid", "installer"), "deplo
 @pytest.fixture(scope="module", autouse=True)
 def _pods_leave_nothing() -> None:
     """Replaces the check of the folder, since pods of the manifests come and go."""
-
-
-@pytest.fixture(scope="module")
-def previous(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """The previous release, whose image is on the nodes."""
-    for node in cluster.nodes:
-        node.import_image(previous_image())
-    return previous_release(tmp_path_factory.mktemp("previous"))
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +59,13 @@ def test_contrailctl_of_the_previous_release_reads_the_cluster(
 def test_a_downgrade_loses_no_packet_and_no_pod(cluster: Cluster, previous: Release, pods: list[Pod]) -> None:
     with no_loss(cluster, pods), every_pod_starts(cluster, at_least=5):
         cluster.deploy(previous)
-    assert images(cluster) == {previous.image}
+    assert cluster.images() == {previous.image}
 
 
 def test_contrailctl_reads_a_cluster_of_the_previous_release(
     cluster: Cluster, previous: Release, operators: Operators
 ) -> None:
-    assert images(cluster) == {previous.image}
+    assert cluster.images() == {previous.image}
     assert_readable(cluster, operators)
 
 
@@ -92,7 +83,7 @@ def test_parts_of_both_releases_work_together(
             changes = [f"{container}={release.image}" for container, release in chosen]
             cluster.kubectl("-n", "contrail", "set", "image", workload, *changes)
         cluster.await_rollout()
-    assert images(cluster) == {previous.image, CHECKOUT.image}
+    assert cluster.images() == {previous.image, CHECKOUT.image}
 
 
 def test_the_api_server_may_be_away_meanwhile(cluster: Cluster, previous: Release, pods: list[Pod]) -> None:
@@ -102,7 +93,7 @@ def test_the_api_server_may_be_away_meanwhile(cluster: Cluster, previous: Releas
         with cluster.without_api_server():
             wait_until(lambda: not any(node.agent_is_ready() for node in cluster.nodes), what="unready")
         cluster.await_rollout()
-    assert images(cluster) == {previous.image}
+    assert cluster.images() == {previous.image}
 
 
 def test_an_upgrade_amid_a_hundred_pods_loses_no_packet_and_no_pod(
@@ -113,7 +104,7 @@ def test_an_upgrade_amid_a_hundred_pods_loses_no_packet_and_no_pod(
     with no_loss(cluster, pods), crowd_starts(cluster, 100, cluster.nodes[0], ready=20):
         cluster.kubectl("apply", "-f", str(CHECKOUT.definitions))
         cluster.deploy(CHECKOUT)
-    assert images(cluster) == {CHECKOUT.image}
+    assert cluster.images() == {CHECKOUT.image}
 
 
 def assert_readable(cluster: Cluster, operators: Operators, *environment: str) -> None:
@@ -148,10 +139,3 @@ def _new_pod(cluster: Cluster) -> Iterator[str]:
         yield f"{NAMESPACE}/traced"
     finally:
         cluster("delete", "pod", "traced", "--grace-period=1", TIMEOUT)
-
-
-def images(cluster: Cluster) -> set[str]:
-    """The images of all containers of the manifests, except those that are ending."""
-    pods = json.loads(cluster.kubectl("-n", "contrail", "get", "pods", "-o", "json"))["items"]
-    remaining = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"])
-    return {container["image"] for pod in remaining for container in pod["spec"]["containers"]}
