@@ -17,8 +17,14 @@ _TIMEOUT = 300
 """Seconds for the first test, which starts the cluster."""
 
 
-_LAST = ("test_reboot.py", "test_upgrade.py", "test_uninstallation.py", "test_installation_by_helm.py")
-"""Modules that change the installation of the cluster: the rest comes before them, in the order of their names."""
+_LAST = (
+    "test_outage_of_the_api_server.py",
+    "test_reboot.py",
+    "test_upgrade.py",
+    "test_uninstallation.py",
+    "test_installation_by_helm.py",
+)
+"""Modules that restart or change the programs of the cluster: the rest comes before, in the order of their names."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

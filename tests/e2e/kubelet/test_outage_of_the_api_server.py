@@ -1,0 +1,22 @@
+"""The API server is away for a while: pods that are about to start do so when it is back, and those that run go on."""
+
+import time
+
+import pytest
+
+from tests.e2e.kubelet.cluster import Cluster
+from tests.e2e.kubelet.crowd import crowd_starts
+
+_SIZE = 20
+_READY = 3
+_SECONDS = 10.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pods_leave_nothing() -> None:
+    """Replaces the check of the folder: a manager that loses its lease ends, and is restarted with files of its own."""
+
+
+def test_pods_that_start_amid_an_outage_become_ready(cluster: Cluster) -> None:
+    with crowd_starts(cluster, _SIZE, ready=_READY), cluster.without_api_server():
+        time.sleep(_SECONDS)  # noqa: TID251 - nothing but the time makes an outage long enough
