@@ -1,4 +1,7 @@
-"""Completion: bash completes commands, options and values; zsh and fish by the same process; kubectl by lines."""
+"""Completion: bash completes commands, options and values; zsh and fish by the same process; kubectl by lines.
+
+All shells as users type in them: `tests/e2e/packages/test_completion_in_shells.py`.
+"""
 
 import os
 import subprocess
@@ -50,6 +53,21 @@ def test_bash_completes_the_last_word(line: str, expected: set[str]) -> None:
     assert found == expected
 
 
+def completions_for(shell: str, line: str, file: Path) -> list[str]:
+    """What the process writes for a shell that asks; `file` is new."""
+    asked = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_SHELL": shell,
+        "_ARGCOMPLETE_IFS": SEPARATOR,
+        "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(file),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    subprocess.run([BINARIES / "contrailctl"], env={**os.environ, **asked}, timeout=TIMEOUT, check=True)
+    return [each for each in file.read_text().split(SEPARATOR) if each]
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_ask_the_same_process(shell: str, tmp_path: Path) -> None:
     code = subprocess.run(
@@ -57,18 +75,20 @@ def test_other_shells_ask_the_same_process(shell: str, tmp_path: Path) -> None:
     ).stdout
     assert "_ARGCOMPLETE" in code
     assert "contrailctl" in code
-    line = "contrailctl tra"
-    asked = {
-        "_ARGCOMPLETE": "1",
-        "_ARGCOMPLETE_SHELL": shell,
-        "_ARGCOMPLETE_IFS": SEPARATOR,
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "found"),
-        "COMP_LINE": line,
-        "COMP_POINT": str(len(line)),
-    }
-    subprocess.run([BINARIES / "contrailctl"], env={**os.environ, **asked}, timeout=TIMEOUT, check=True)
-    (found,) = (tmp_path / "found").read_text().split(SEPARATOR)
+    (found,) = completions_for(shell, "contrailctl tra", tmp_path / "found")
     assert found.startswith("trace")
+
+
+@pytest.mark.parametrize(("shell", "expected"), [("bash", []), ("zsh", []), ("fish", ["{folder}/a-file"])])
+def test_files_are_left_to_the_shells_that_complete_them(shell: str, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    found = completions_for(shell, f"contrailctl status --kubeconfig {tmp_path}/a-f", tmp_path / "found")
+    assert found == [each.format(folder=tmp_path) for each in expected]
+
+
+def test_a_completion_that_zsh_shows_may_lack_a_description(tmp_path: Path) -> None:
+    found = completions_for("zsh", "contrailctl status --output=j", tmp_path / "found")
+    assert found == ["--output=json:"]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +98,7 @@ def test_other_shells_ask_the_same_process(shell: str, tmp_path: Path) -> None:
         (["get", "po"], ["ports", "port", "pods", "pod"]),
         (["status", "--cont"], ["--context"]),
         (["sysdump", "--file", ""], []),
+        (["status", "--kubeconfig", "ü", "--cont"], ["--context"]),
     ],
 )
 def test_kubectl_gets_a_line_for_each_completion_and_what_to_do(words: list[str], expected: list[str]) -> None:
