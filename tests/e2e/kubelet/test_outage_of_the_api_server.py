@@ -18,5 +18,5 @@ def _pods_leave_nothing() -> None:
 
 
 def test_pods_that_start_amid_an_outage_become_ready(cluster: Cluster) -> None:
-    with crowd_starts(cluster, _SIZE, ready=_READY), cluster.without_api_server():
+    with crowd_starts(cluster, _SIZE, cluster.nodes[0], ready=_READY), cluster.without_api_server():
         time.sleep(_SECONDS)  # noqa: TID251 - nothing but the time makes an outage long enough
