@@ -4,7 +4,8 @@ As in client-go: it lists once, then watches from the list's resourceVersion. A 
 version seen. If that version is gone (410), the watch fell silent, or an error is not transient, the objects are listed
 again; the difference to the cache is yielded as changes, including deletions with the last known state. Unchanged
 objects are not yielded again. The backoff grows until a watch works, not just a list: lists cost the server most, and
-they succeed even where every watch fails.
+they succeed even where every watch fails. It starts over, once until a watch works, when a watch is rejected with 410:
+after failures to connect that is how a server shows that it is back, with a history that began while it was away.
 
 Reflectors that exist once per node lose their watches together, when an API server restarts. They list again
 `from_cache`, no older than what they have seen but without etcd, and each at a moment of its own.
@@ -102,6 +103,7 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(first=timings.first_pause, longest=timings.longest_pause)
         self._cache: ReflectorCache[T] = ObjectCache() if cache is None else cache
         self._since = since  # None: list first
+        self._has_expired = False  # a version has, since a watch last worked
         self._from_cache = from_cache
         self._seen = since  # newest version seen; None: a list must be of the newest state
         self._page_length = timings.page_length
@@ -139,10 +141,19 @@ class Reflector(Generic[T]):
                 except _RESUMED as error:
                     await self._back_off(error)
                 except KubeError as error:  # 410, silence, undecodable events: events may be lost
-                    spread = self._timings.relist_spread if self._since is not None else 0.0
+                    spread = 0.0
+                    if self._since is not None:  # a watch failed, not a list
+                        spread = self._timings.relist_spread
+                        self._note_expiry(error)
                     self._since = None
                     pause = random.uniform(0.0, spread)  # noqa: S311 - jitter needs no secrecy
                     await self._back_off(error, at_least=pause)
+
+    def _note_expiry(self, error: KubeError) -> None:
+        """Starts the backoff over at the first 410."""
+        if isinstance(error, KubeGoneError) and not self._has_expired:
+            self._backoff.reset()
+            self._has_expired = True
 
     async def _list(self) -> AsyncGenerator[ObjectChange[T], None]:
         await self._before_list()
@@ -202,7 +213,7 @@ class Reflector(Generic[T]):
             yield
         finally:
             if asyncio.get_running_loop().time() - began >= self._timings.long_watch:
-                self._backoff.reset()
+                self._succeed()
 
     async def _next(self, events: AsyncIterator[WatchEvent[T]]) -> WatchEvent[T] | None:
         """Returns the next event, None at the end."""
@@ -217,7 +228,12 @@ class Reflector(Generic[T]):
         if self._since is not None:  # else `relist` was called in the meantime
             self._since = version
         self._seen = version
+        self._succeed()
+
+    def _succeed(self) -> None:
+        """Notes that a watch works."""
         self._backoff.reset()
+        self._has_expired = False
 
     async def _back_off(self, error: KubeError, *, at_least: float = 0.0) -> None:
         pause = max(at_least, self._backoff.next_pause(retry_after=error.retry_after))

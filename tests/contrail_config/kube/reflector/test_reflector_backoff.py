@@ -72,3 +72,18 @@ async def test_a_list_does_not_reset_the_backoff(client: KubeClient, server: Fak
         await followed.until_listed(6)
         await eventually(lambda: server.watches)
     assert_paused(caplog, range(5))
+
+
+async def test_the_first_expired_version_after_failures_leads_to_a_list_at_once(
+    client: KubeClient, server: FakeApiServer, caplog: Log
+) -> None:
+    """A server that has been away says with it that it is back."""
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
+        await followed.until_listed()
+        await eventually(lambda: server.watches)
+        server.faults.reject(500, verb="watch", times=3)
+        server.faults.reject(410, verb="watch", times=3)
+        server.cut_watches()
+        await followed.until_listed(4)
+        await eventually(lambda: followed.reflector.problem is None)
+    assert_paused(caplog, [0, 1, 2, 3, 0, 1, 2])
