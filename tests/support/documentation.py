@@ -40,9 +40,9 @@ def blocks(name: str, *, language: str = "") -> list[str]:
     return [text for found, text in fenced if found == language]
 
 
-def block(name: str, beginning: str) -> str:
+def block(name: str, beginning: str, *, language: str = "") -> str:
     """The one of `blocks` that begins so."""
-    (found,) = (each for each in blocks(name) if each.startswith(beginning))
+    (found,) = (each for each in blocks(name, language=language) if each.startswith(beginning))
     return found
 
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from tests.e2e.host import temporary_host
 from tests.e2e.interfaces import Interface, interfaces
-from tests.e2e.kubelet import install_page
 from tests.e2e.kubelet.busybox_image import write_busybox_image
+from tests.e2e.kubelet.checkout import IMAGE as INSTALLED_IMAGE
+from tests.e2e.kubelet.checkout import Checkout
 from tests.e2e.kubelet.container_runtime import versions
 from tests.e2e.kubelet.control_plane import control_plane
 from tests.e2e.kubelet.fabric import Fabric
@@ -46,21 +47,26 @@ class Pod(NamedTuple):
 
 
 class Cluster:
-    """The running nodes. `kubectl` is the administrator's; `bare` is what nodes had in their kernels at first."""
+    """The running nodes. `kubectl` and `checkout` are the administrator's.
 
-    def __init__(self, kubectl: Kubectl, nodes: list[Node], fabric: Fabric, server: ApiServer) -> None:
+    `initial_kernel_objects` are those of the nodes before anything was installed.
+    """
+
+    def __init__(
+        self, kubectl: Kubectl, checkout: Checkout, nodes: list[Node], fabric: Fabric, server: ApiServer
+    ) -> None:
         self.kubectl = kubectl
+        self.checkout = checkout
         self.nodes = nodes
-        self.bare = [node.kernel_objects() for node in nodes]
+        self.initial_kernel_objects = [node.kernel_objects() for node in nodes]
         self._fabric = fabric
         self._server = server
 
     def install(self) -> None:
         """Installs by the commands of the page, waits until all is ready, and creates the namespace of the users."""
         for node in self.nodes:
-            node.runtime.ctr("images", "tag", f"docker.io/library/{CHECKOUT.image}", install_page.IMAGE)
-        with tempfile.TemporaryDirectory(prefix="ct-") as folder:
-            install_page.install(self.kubectl, Path(folder))
+            node.runtime.ctr("images", "tag", f"docker.io/library/{CHECKOUT.image}", INSTALLED_IMAGE)
+        self.checkout.run("install", "kubectl apply -k cluster")
         self.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
         self.kubectl("wait", "--for=condition=established", _NAD_DEFINITION, TIMEOUT)
         self.kubectl("create", "namespace", NAMESPACE)
@@ -191,4 +197,5 @@ def running_cluster() -> Iterator[Cluster]:
         with ThreadPoolExecutor() as threads:
             list(threads.map(lambda node: node.start(images), nodes))
         enter = ("nsenter", f"--net={fabric.namespace.path}", "--")
-        yield Cluster(Kubectl(server.kubeconfig(), enter=enter), nodes, fabric, server)
+        kubectl = Kubectl(server.kubeconfig(), enter=enter)
+        yield Cluster(kubectl, Checkout(folder / "checkout", kubectl), nodes, fabric, server)

@@ -18,13 +18,14 @@ _TIMEOUT = 300
 
 
 _LAST = (
+    "test_cluster_commands.py",
     "test_outage_of_the_api_server.py",
     "test_reboot.py",
     "test_upgrade.py",
     "test_uninstallation.py",
     "test_installation_by_helm.py",
 )
-"""Modules that restart or change the programs of the cluster: the rest comes before, in the order of their names."""
+"""Modules that stop or change programs of the cluster. The rest comes before, in the order of their names."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,6 +14,7 @@ from contrailctl.sysdump.redaction import REDACTED
 from tests.e2e.kubelet.cluster import TIMEOUT, Cluster
 from tests.e2e.kubelet.node import Node
 from tests.e2e.kubelet.operators import Operators, operators_of
+from tests.e2e.kubelet.release import CHECKOUT
 from tests.e2e.polling import wait_until
 
 STEPS = [
@@ -63,11 +64,19 @@ def test_a_healthy_cluster_has_a_leader_and_ready_nodes_and_no_problem(cluster: 
     assert (lines[0], lines[-1]) == (f"Leader: {holder}", "2 nodes, 0 pending pods: no problem found")
     found = operators.status("--output", "json").document
     assert (found["leader"], found["is_leading"], found["problems"]) == (holder, True, [])
-    assert {(each["state"], each["version"]) for each in found["managers"]} == {("Ready", "0.1.0")}
+    assert {(each["state"], each["version"]) for each in found["managers"]} == {("Ready", CHECKOUT.tag)}
     assert [(each["name"], each["agent"], each["daemon"], each["datapath"]) for each in found["nodes"]] == [
         (node.name, "Ready", "Ready", "linux") for node in cluster.nodes
     ]
-    assert all(each["version"].startswith("0.1.0") for each in found["nodes"])
+    assert {each["version"] for each in found["nodes"]} == {version(cluster)}
+
+
+def version(cluster: Cluster) -> str:
+    """That of the programs in the image."""
+    shown = cluster.kubectl(
+        "-n", "contrail", "exec", "daemonset/contrail-node", "-c", "agent", "--", "contrailctl", "--version"
+    )
+    return shown.split()[-1]
 
 
 def test_the_time_line_of_a_pod_has_all_steps_in_order_and_the_longest(cluster: Cluster, operators: Operators) -> None:
@@ -156,7 +165,7 @@ def test_a_dump_has_what_the_programs_of_each_node_say(cluster: Cluster, dump: d
 def test_no_credential_is_in_a_dump(cluster: Cluster, operators: Operators, dump: dict[str, str]) -> None:
     """Neither one that kubelet has given to a pod nor one of an operator."""
     of_pods = [file.read_text() for node in cluster.nodes for file in node.host.root.glob(_TOKENS)]
-    assert len(of_pods) >= len(cluster.nodes) * len(("contrail-node", "contrail-manager", "web"))
+    assert len(of_pods) >= 3 * len(cluster.nodes)  # each node has a pod of agent, manager and `web`
     parts = {part for token in (*of_pods, *operators.tokens.values()) for part in token.split(".")[1:]}
     assert [name for name, text in dump.items() if any(part in text for part in parts)] == []
     careless = [line for line in dump["objects/installation/configmaps.jsonl"].splitlines() if '"careless"' in line]
@@ -197,6 +206,37 @@ def test_a_node_whose_agent_hangs_is_a_problem(cluster: Cluster, operators: Oper
         "node-1": "NotReady",
         "node-2": "Ready",
     }
+    await_healthy(operators)
+
+
+@pytest.fixture
+def conflicting(cluster: Cluster) -> Iterator[Node]:
+    """A node with a configuration of another plugin that sorts before ours."""
+    node = cluster.nodes[1]
+    file = node.host.path("/etc/cni/net.d/05-other.conflist")
+    plugins = [{"type": "contrail-loopback"}]
+    file.write_text(json.dumps({"cniVersion": "1.0.0", "name": "other", "plugins": plugins}))
+    yield node
+    file.unlink()
+
+
+def test_a_conflict_on_a_node_is_a_problem_an_event_and_in_its_report(
+    cluster: Cluster, operators: Operators, conflicting: Node
+) -> None:
+    wait_until(lambda: operators.status().status == 1, what="a problem", otherwise=lambda: operators.status().out)
+    (problem,) = operators.status("--output", "json").document["problems"]
+    assert problem.startswith(f"node {conflicting.name}: ")
+    assert "05-other.conflist" in problem
+    report = json.loads(cluster.kubectl("get", "contrailnode", conflicting.name, "-o", "json"))
+    assert [each for each in report["status"]["conflicts"] if "05-other.conflist" in each] != []
+    selected = f"--field-selector=reason=NodeConflict,involvedObject.name={conflicting.name}"
+    messages = [
+        each["message"] for each in json.loads(cluster.kubectl("get", "events", "-A", selected, "-o", "json"))["items"]
+    ]
+    assert [each for each in messages if "05-other.conflist" in each] != []
+
+
+def test_a_conflict_that_is_gone_is_no_problem(operators: Operators) -> None:
     await_healthy(operators)
 
 

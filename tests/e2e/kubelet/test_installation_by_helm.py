@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.kubelet import install_page
 from tests.e2e.kubelet.cluster import TIMEOUT, Cluster, Pod
 
 
@@ -16,7 +15,7 @@ def _pods_leave_nothing() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _installed_by_helm(cluster: Cluster) -> None:
     cluster.kubectl("delete", "-k", "deploy/overlays/standalone", "--ignore-not-found", TIMEOUT)
-    install_page.install_by_helm(cluster.kubectl)
+    cluster.checkout.run("install", "scripts/helm-chart")
     cluster.kubectl("uncordon", *(node.name for node in cluster.nodes))
     cluster.await_rollout()
     cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
@@ -36,7 +35,3 @@ def test_pods_reach_each_other_in_every_network(cluster: Cluster, pods: list[Pod
     assert list(first.addresses) == list(second.addresses) == ["eth0", "eth1", "front"]
     cluster.await_reachable(first, second)
     cluster.await_reachable(second, first)
-
-
-def test_helm_knows_the_release(cluster: Cluster) -> None:
-    assert "STATUS: deployed" in cluster.kubectl.helm("status", "--namespace", "kube-system", "contrail-multinet")

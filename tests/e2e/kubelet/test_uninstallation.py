@@ -1,21 +1,19 @@
 """Removal as the page on operations has it, on nodes that have pods; it comes last."""
 
 import json
-import re
 
 import pytest
 
+from tests.e2e.kubelet.checkout import documented
 from tests.e2e.kubelet.cluster import TIMEOUT, Cluster
 from tests.e2e.kubelet.node import Node
 from tests.e2e.kubelet.pod_cgroups import commands, pod_cgroups
 from tests.e2e.polling import wait_until
-from tests.support.documentation import section
 
 Files = dict[str, list[str]]
 """Names of files by folder."""
 
 NAMESPACE = "contrail-uninstall"
-WITHOUT_MANAGERS = "--pod-selector=app.kubernetes.io/name!=contrail-manager"
 INSTALLED: Files = {
     "/etc/cni/net.d": ["10-contrail.conflist"],
     "/etc/contrail": ["cni.json"],
@@ -47,26 +45,25 @@ def _users_have_pods(cluster: Cluster) -> None:
 @pytest.fixture(scope="module")
 def installed_files_in_turn(cluster: Cluster, _users_have_pods: None) -> list[list[Files]]:
     """Uninstalls; the files of each node while its last pod runs, and after that."""
-    nodes = [node.name for node in cluster.nodes]
-    cluster.kubectl("cordon", *nodes)
-    cluster.kubectl("apply", "-k", "deploy/uninstall")
-    cluster.kubectl("drain", *nodes, "--ignore-daemonsets", WITHOUT_MANAGERS, TIMEOUT)
+    removal = documented("operations", "kubectl cordon NODE").replace(
+        "NODE", " ".join(node.name for node in cluster.nodes)
+    )
+    until_pods_are_gone, last = removal.rstrip().rsplit("\n", 1)
+    cluster.checkout.run_script(until_pods_are_gone)
     remaining = {pod.name for pod in cluster.pods("steady")}
     for name in sorted(remaining):
         wait_until(lambda name=name: name in waiting_for(cluster), what=f"waiting for {name}")  # type: ignore[misc]
     with_pods = [installed_files(node) for node in cluster.nodes]
     cluster("delete", "daemonset", "steady", "--cascade=foreground", TIMEOUT)
-    cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/contrail-uninstall", TIMEOUT)
+    cluster.checkout.run_script(last)
     return [with_pods, [installed_files(node) for node in cluster.nodes]]
 
 
 @pytest.fixture(scope="module")
 def _manifests_are_deleted(cluster: Cluster, installed_files_in_turn: list[list[Files]]) -> None:
     cluster.delete("web")
-    cluster.kubectl("delete", "-k", "deploy/overlays/standalone", TIMEOUT)
-    cluster.kubectl("delete", "-k", "deploy/uninstall", TIMEOUT)
-    cluster.kubectl("delete", "-f", "deploy/crds", TIMEOUT)
-    cluster.kubectl("delete", "namespace", "-l", "app.kubernetes.io/part-of=contrail-multinet", TIMEOUT)
+    cluster.checkout.run("operations", "kubectl delete -k cluster")
+    cluster.checkout.run("operations", "kubectl delete -f deploy/crds")
 
 
 def test_files_stay_on_nodes_until_their_last_pod_is_gone(installed_files_in_turn: list[list[Files]]) -> None:
@@ -83,24 +80,15 @@ def test_nothing_is_left_in_the_cluster_but_definitions_of_others(cluster: Clust
 
 @pytest.mark.usefixtures("_manifests_are_deleted")
 def test_nothing_is_left_on_a_node(cluster: Cluster) -> None:
-    datapath, files = (
-        command("Removing the datapath from a node", "ip netns list"),
-        command("Remove", "rmdir"),
-    )
-    for node, bare in zip(cluster.nodes, cluster.bare, strict=True):
+    datapath, files = (documented("operations", each) for each in ("ip netns list", "rm -f /run/contrail"))
+    for node, initial in zip(cluster.nodes, cluster.initial_kernel_objects, strict=True):
         await_no_pods(node)
         node.host.call("bash", "-c", datapath)  # an error that an object does not exist can be ignored
-        node.host.run("bash", "-c", files)
-        assert node.kernel_objects() - bare == KEPT_SETTINGS
+        node.host.run("bash", "-c", files)  # which removes empty folders, and no file that it does not name
+        assert node.kernel_objects() - initial == KEPT_SETTINGS
         assert node.host.net.links() == ["eth0"]
         assert mounts_left(node) == []
         assert [folder for folder in FOLDERS if node.host.path(folder).exists()] == []
-
-
-def command(title: str, beginning: str) -> str:
-    """The commands of a section of the page on operations that begin so."""
-    (found,) = re.findall(rf"```sh\n({beginning}.*?)```", section("operations", title), re.DOTALL)
-    return str(found)
 
 
 def await_no_pods(node: Node) -> None:

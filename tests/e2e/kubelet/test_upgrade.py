@@ -18,6 +18,9 @@ from tests.e2e.kubelet.traffic import no_loss
 from tests.e2e.polling import wait_until
 from tests.support.previous_release import PreviousPrograms, previous_programs
 
+NEWER = (("manager", "cnid"), ("agent", "installer"), ("manager", "agent"), ("cnid", "installer"))
+"""The containers of the newer release, in turn: each two meet in both ways. The installer puts the shim on the node."""
+
 _CONTAINERS = {"daemonset/contrail-node": ("agent", "cnid", "installer"), "deployment/contrail-manager": ("manager",)}
 
 
@@ -69,14 +72,10 @@ def test_contrailctl_reads_a_cluster_of_the_previous_release(
     assert_readable(cluster, operators)
 
 
-@pytest.mark.parametrize("newer", [("manager", "cnid"), ("agent", "installer")], ids="-".join)
+@pytest.mark.parametrize("newer", NEWER, ids="-".join)
 def test_parts_of_both_releases_work_together(
     cluster: Cluster, previous: Release, pods: list[Pod], newer: tuple[str, str]
 ) -> None:
-    """In both cases together, each two parts that talk to each other have met in both ways.
-
-    They are manager and agent, agent and daemon, daemon and shim, which the installer has put on the node.
-    """
     with no_loss(cluster, pods), every_pod_starts(cluster, at_least=5):
         for workload, containers in _CONTAINERS.items():
             chosen = ((each, CHECKOUT if each in newer else previous) for each in containers)
