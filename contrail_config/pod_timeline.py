@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-_CUT = timedelta(seconds=1)
-"""By which a time of Kubernetes may be too early."""
+_TRUNCATION = timedelta(seconds=1)
+"""By how much a time of Kubernetes may be too early."""
 
 _PHASES = {
     "queue": "ADD: wait for a slot of the daemon",
@@ -74,7 +74,7 @@ class Moments(msgspec.Struct, frozen=True):
 
 def steps(moments: Moments, adds: Sequence[EndedAdd], *, problem: str = "") -> list[Step]:
     """Returns the steps by their beginnings. `problem`: what the pod waits for, if it has no sandbox."""
-    moments = _behind(moments, adds)
+    moments = _not_before_the_last_add(moments, adds)
     found = [*_before_the_node(moments), *_on_the_node(moments, adds, problem), *_of_containers(moments)]
     known = (step for step in found if step.ended is not None or not moments.is_over)
     return sorted(known, key=lambda step: step.began)
@@ -91,24 +91,24 @@ def duration(step: Step, *, now: datetime) -> timedelta:
     return max(timedelta(), (step.ended or now) - step.began)
 
 
-def _behind(moments: Moments, adds: Sequence[EndedAdd]) -> Moments:
-    """Returns the moments with those after the last ADD behind its end, if only their cut time is before it.
+def _not_before_the_last_add(moments: Moments, adds: Sequence[EndedAdd]) -> Moments:
+    """Returns the moments, with those that follow the last ADD moved to its end where truncation places them before it.
 
-    All of them are from the clock of the node; without this, a pod would be ready before its ADD.
+    These moments and the ADD are from the node's clock. Without this, a pod would be ready before its ADD.
     """
     if not adds:
         return moments
     end = _end(adds[-1])
 
-    def moved(time: datetime | None) -> datetime | None:
-        return end if time is not None and time < end < time + _CUT else time
+    def adjusted(time: datetime | None) -> datetime | None:
+        return end if time is not None and time < end < time + _TRUNCATION else time
 
     return msgspec.structs.replace(
         moments,
-        sandbox=moved(moments.sandbox),
-        initialized=moved(moments.initialized),
-        started=moved(moments.started),
-        ready=moved(moments.ready),
+        sandbox=adjusted(moments.sandbox),
+        initialized=adjusted(moments.initialized),
+        started=adjusted(moments.started),
+        ready=adjusted(moments.ready),
     )
 
 

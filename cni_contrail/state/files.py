@@ -37,7 +37,7 @@ def create_atomically(path: str, data: bytes) -> None:
     """
     part = f"{path}.{os.urandom(4).hex()}{_PART}"
     try:
-        _create_among_removals(part, path, data)
+        _create_despite_removals(part, path, data)
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"{cut(path)}: cannot write: {error.strerror}") from error
     finally:
@@ -45,7 +45,7 @@ def create_atomically(path: str, data: bytes) -> None:
             os.unlink(part)
 
 
-def _create_among_removals(part: str, path: str, data: bytes) -> None:
+def _create_despite_removals(part: str, path: str, data: bytes) -> None:
     for attempt in range(1, _CREATE_ATTEMPTS + 1):
         try:
             _write(part, data)

@@ -103,7 +103,7 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(first=timings.first_pause, longest=timings.longest_pause)
         self._cache: ReflectorCache[T] = ObjectCache() if cache is None else cache
         self._since = since  # None: list first
-        self._has_expired = False  # a version has, since a watch last worked
+        self._has_expired = False  # whether a version has, since a watch last worked
         self._from_cache = from_cache
         self._seen = since  # newest version seen; None: a list must be of the newest state
         self._page_length = timings.page_length
@@ -144,13 +144,13 @@ class Reflector(Generic[T]):
                     spread = 0.0
                     if self._since is not None:  # a watch failed, not a list
                         spread = self._timings.relist_spread
-                        self._note_expiry(error)
+                        self._reset_backoff_at_first_expiry(error)
                     self._since = None
                     pause = random.uniform(0.0, spread)  # noqa: S311 - jitter needs no secrecy
                     await self._back_off(error, at_least=pause)
 
-    def _note_expiry(self, error: KubeError) -> None:
-        """Starts the backoff over at the first 410."""
+    def _reset_backoff_at_first_expiry(self, error: KubeError) -> None:
+        """Resets the backoff at the first 410 since a watch last worked."""
         if isinstance(error, KubeGoneError) and not self._has_expired:
             self._backoff.reset()
             self._has_expired = True

@@ -47,7 +47,7 @@ _TIMEOUT = 30.0  # seconds; a start under strace takes half a second on an idle 
 _RUN_DIR = {"installer.json", "installer.lock"}
 
 
-class KilledNode:
+class InstallerProcessNode:
     """A node whose installers are processes of their own."""
 
     def __init__(self, folder: Path, agent: ScriptedAgent) -> None:
@@ -144,45 +144,45 @@ class KilledNode:
         assert any(condition() for _ in Deadline(_TIMEOUT).attempts(0.01, 0.1)), self.found()
 
 
-MakeNode = Callable[[], KilledNode]
-Prepare = Callable[[KilledNode], tuple[Files, Files]]
+MakeNode = Callable[[], InstallerProcessNode]
+Prepare = Callable[[InstallerProcessNode], tuple[Files, Files]]
 """Returns what is on the node before an action and after it."""
-StartAgain = Callable[[KilledNode, str, Files, Files], None]
+StartAgain = Callable[[InstallerProcessNode, str, Files, Files], None]
 """Starts what follows the kill of an action, whose files before and after it these are, and awaits it."""
 
 
 @pytest.fixture
 def make_node(tmp_path: Path, agent: ScriptedAgent) -> MakeNode:
     numbers = itertools.count()
-    return lambda: KilledNode(tmp_path / f"{next(numbers)}", agent)
+    return lambda: InstallerProcessNode(tmp_path / f"{next(numbers)}", agent)
 
 
-def first_installation(node: KilledNode) -> tuple[Files, Files]:
+def first_installation(node: InstallerProcessNode) -> tuple[Files, Files]:
     return NONE, node.release("new")
 
 
-def upgrade(node: KilledNode) -> tuple[Files, Files]:
+def upgrade(node: InstallerProcessNode) -> tuple[Files, Files]:
     old = node.release("old")
     node.install()
     return old, node.release("new")
 
 
-def uninstallation(node: KilledNode) -> tuple[Files, Files]:
+def uninstallation(node: InstallerProcessNode) -> tuple[Files, Files]:
     old = node.release("old")
     node.install()
     return old, NONE
 
 
-def go_on(node: KilledNode, action: str, _before: Files, after: Files) -> None:
+def go_on(node: InstallerProcessNode, action: str, _before: Files, after: Files) -> None:
     node.complete(action, after)
 
 
-def go_back(node: KilledNode, _action: str, before: Files, _after: Files) -> None:
+def go_back(node: InstallerProcessNode, _action: str, before: Files, _after: Files) -> None:
     node.release("old")
     node.complete(INSTALL, before)
 
 
-def check_kill(node: KilledNode, action: str, before: Files, after: Files, step: Step) -> Found:
+def check_kill(node: InstallerProcessNode, action: str, before: Files, after: Files, step: Step) -> Found:
     """Kills the action at the step; returns what is there then."""
     was_done = node.is_done(action)
     node.kill(action, step)
@@ -215,7 +215,7 @@ def test_a_kill_at_any_change_of_a_file(
     for node in nodes:
         prepare(node)
 
-    def kill_and_start_again(node: KilledNode, step: Step) -> Found:
+    def kill_and_start_again(node: InstallerProcessNode, step: Step) -> Found:
         found = check_kill(node, action, before, after, step)
         start_again(node, action, before, after)
         return found
