@@ -1,8 +1,8 @@
 """Report of the node installer, a file: what it could not install, and what takes the place of what it installed.
 
 The installer (`contrail-installer`) has no access to the cluster; the agent passes on what it says. A node without the
-installer has no such file. It may be of another release: keys that this one does not know are ignored, and of another
-version of the format, as `cni_contrail.installer.report` has it, nothing is read.
+installer has no such file. Installer and agent may be of different releases: unknown keys are ignored, and a file whose
+`version` is not the one of `cni_contrail.installer.report` is rejected as a whole.
 """
 
 import logging

@@ -26,7 +26,7 @@ USES = {
     "commands/attach_steps.py": "a value for people, as Contrail's own plugin writes it",
     "daemon/recent_adds.py": "a value for people",
     "log.py": "a value for people",
-    "node_file.py": "a file is read at each call for longer; what is cached has another time after its next change",
+    "node_file.py": "until the clock passes its last change, a file is read at each call; no change of it is missed",
     "state/files.py": "a file that is being created may be removed, and is created again",
 }
 HOUR = 3600.0

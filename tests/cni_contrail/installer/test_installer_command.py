@@ -81,7 +81,7 @@ def test_several_at_once_install_one_set_of_files(installer_node: InstallerNode,
         assert process.wait(10) == 0
 
 
-def test_the_next_one_takes_over_when_one_is_killed_amid_its_work(installer_node: InstallerNode, start: Start) -> None:
+def test_the_next_one_takes_over_when_one_is_killed_while_it_works(installer_node: InstallerNode, start: Start) -> None:
     working = start("install", prefix=Step("symlink", 1).stop())
     until(installer_node.path(LOOPBACK).exists)
     waiting = start("install")

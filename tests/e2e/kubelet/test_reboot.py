@@ -1,4 +1,4 @@
-"""A node reboots amid an upgrade from the previous release: its pods come back, each with its addresses."""
+"""A node reboots during an upgrade from the previous release: its pods come back, each with its addresses."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def pods(cluster: Cluster, previous: Release) -> Iterator[list[Pod]]:
     cluster.delete("steady")
 
 
-def test_pods_of_a_node_that_reboots_amid_an_upgrade_come_back(cluster: Cluster, pods: list[Pod]) -> None:
+def test_pods_of_a_node_that_reboots_during_an_upgrade_come_back(cluster: Cluster, pods: list[Pod]) -> None:
     node = cluster.nodes[0]
     with every_pod_starts(cluster, at_least=1):
         cluster.kubectl("apply", "-k", str(CHECKOUT.overlay))
