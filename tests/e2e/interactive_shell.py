@@ -18,7 +18,7 @@ TAB = "\t"
 _SHOW_LINE = "\x07"
 _PROMPT = "ready> "
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
-_INHERITED = ("PATH", "CONTRAIL_TEST_RUN")
+_RUN = "CONTRAIL_TEST_RUN"
 
 
 class Kind(NamedTuple):
@@ -44,8 +44,8 @@ KINDS = {
 
 def environment(home: Path) -> dict[str, str]:
     """The variables of a shell whose user has this folder as home, and our programs."""
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return inherited | {
+    run = {_RUN: os.environ[_RUN]} if _RUN in os.environ else {}
+    return run | {
         "PATH": f"{BINARIES}:{os.environ['PATH']}",
         "HOME": str(home),
         "LC_ALL": "C.UTF-8",

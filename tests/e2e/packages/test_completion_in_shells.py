@@ -1,4 +1,7 @@
-"""Completion as users have it: bash, zsh and fish have run the documented line and complete a word on TAB."""
+"""Completion as users have it, after the documented line: on a terminal of bash and zsh, they type a word and TAB.
+
+fish is asked by its builtin `complete -C` in a shell that is not interactive; what TAB inserts is fish's own work.
+"""
 
 import re
 import shlex
@@ -16,6 +19,9 @@ BEFORE = {"bash": f"source {BASH_COMPLETION}", "zsh": "autoload -Uz compinit && 
 KUBECTL = {shell: f"source <(kubectl completion {shell})" for shell in BEFORE} | {
     "fish": "kubectl completion fish | source"
 }
+_END = "\x1e"
+"""After the proposals for one line: descriptions have no control characters."""
+
 LINES = [
     ("contrailctl st", "contrailctl status "),
     ("contrailctl get netw", "contrailctl get network"),
@@ -58,7 +64,7 @@ def shell(request: pytest.FixtureRequest, home: Path) -> Iterator[InteractiveShe
 @pytest.fixture(scope="module")
 def completed_by_fish(home: Path) -> list[set[str]]:
     """What fish proposes for the last word of each line."""
-    asked = "\n".join(f"complete -C {shlex.quote(line)}; echo ." for line, _ in LINES)
+    asked = "\n".join(rf"complete -C {shlex.quote(line)}; printf '\x1e'" for line, _ in LINES)
     ended = subprocess.run(
         ["fish", "--no-config", "-c", f"{documented('fish')}\n{KUBECTL['fish']}\n{asked}"],
         env=environment(home),
@@ -69,7 +75,7 @@ def completed_by_fish(home: Path) -> list[set[str]]:
         check=True,
     )
     assert ended.stderr == ""
-    return [{each.partition("\t")[0] for each in found.splitlines()} for found in ended.stdout.split(".\n")[:-1]]
+    return [{each.partition("\t")[0] for each in found.splitlines()} for found in ended.stdout.split(_END)[:-1]]
 
 
 @pytest.mark.parametrize(("line", "completed"), LINES)
