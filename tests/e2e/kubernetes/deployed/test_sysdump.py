@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from tests.e2e.kubernetes.deployed.cluster import GROUP, Cluster, Tenant, wait_until
 from tests.support.applied_manifests import apply
 from tests.support.cluster_processes import BINARIES, AgentProcess, ManagerProcess
+from tests.support.dump_archive import contents
 
 SECRET = "hunter2-Zm9v"
 NODE_POD = "contrail-node-1"
@@ -79,14 +79,6 @@ def sysdump(cluster: Cluster, folder: Path, *options: str) -> "subprocess.Comple
         timeout=120,
         check=False,
     )
-
-
-def contents(file: Path) -> dict[str, str]:
-    """The files of an archive."""
-    with tarfile.open(file) as archive:
-        members = [member for member in archive.getmembers() if member.isfile()]
-        read = {member.name: archive.extractfile(member) for member in members}
-        return {name.removeprefix("dump/"): part.read().decode() for name, part in read.items() if part is not None}
 
 
 @pytest.mark.usefixtures("secrets")
