@@ -3,10 +3,9 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from contrailctl import progress
 from tests.support.cluster_processes import plain_kubeconfig
 from tests.support.contrailctl_command import run_contrailctl
 from tests.support.fake_apis import served
-from tests.support.terminal import CLEARED, Terminal, opened_terminal
+from tests.support.terminal import Terminal, cleared_after, terminal_of
 
 STATUS_STAGES = [
     "reading managers",
@@ -80,9 +79,7 @@ async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     """Standard error of the command, which counts as slow at once."""
-    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
-    with opened_terminal() as terminal:
-        monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=terminal.stream))
+    with terminal_of(progress, monkeypatch) as terminal:
         yield terminal
 
 
@@ -99,12 +96,11 @@ def slow_program(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def ended_by_writing(program: Path) -> Iterator[None]:
-    """Ends all runs of the slow program, also those that begin later in the context."""
+def ending_when_written_to(program: Path) -> Iterator[Callable[[], object]]:
+    """Yields what ends all runs of the slow program, also those that begin later in the context."""
     pipe = os.open(program.with_name("released"), os.O_RDWR)
     try:
-        os.write(pipe, b"\n" * 100)
-        yield
+        yield lambda: os.write(pipe, b"\n" * 100)
     finally:
         os.close(pipe)
 
@@ -137,12 +133,8 @@ async def test_a_command_whose_cluster_is_slow_says_what_it_does(
 ) -> None:
     cluster.slow = slow
     running = asyncio.create_task(run_contrailctl(*command))
-    try:
+    async with cleared_after(terminal, running, cluster.released.set):
         assert await stages_until(terminal, stages[-1]) == stages
-    finally:
-        cluster.released.set()
-        await running
-    assert terminal.rest().endswith(CLEARED)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -165,9 +157,6 @@ async def test_a_command_that_waits_for_one_on_a_node_says_what_it_does(
     monkeypatch.setenv("PATH", str(slow_program.parent), prepend=":")
     monkeypatch.chdir(slow_program.parent)
     running = asyncio.create_task(run_contrailctl(*command))
-    try:
-        assert await stages_until(terminal, stages[-1]) == stages
-    finally:
-        with ended_by_writing(slow_program):
-            await running
-    assert terminal.rest().endswith(CLEARED)
+    with ending_when_written_to(slow_program) as release:
+        async with cleared_after(terminal, running, release):
+            assert await stages_until(terminal, stages[-1]) == stages

@@ -5,7 +5,7 @@ import io
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from aiohttp import web
@@ -16,15 +16,13 @@ from contrailctl.check import node
 from contrailctl.errors import UsageError
 from tests.support.contrailctl_command import run_contrailctl
 from tests.support.fake_apis import served
-from tests.support.terminal import CLEARED, DEADLINE, Terminal, opened_terminal
+from tests.support.terminal import DEADLINE, Terminal, cleared_after, terminal_of
 
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     """Standard error of the command, which counts as slow at once."""
-    monkeypatch.setattr(waiting, "QUIET_SECONDS", 0.0)
-    with opened_terminal() as terminal:
-        monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=terminal.stream))
+    with terminal_of(waiting, monkeypatch) as terminal:
         yield terminal
 
 
@@ -50,7 +48,8 @@ async def test_a_command_whose_server_is_slow_says_what_it_does(
     async with served([web.get("/{path:.*}", slow)]) as url:
         daemon = ("--daemon", url) if "adds" in command else ()
         running = asyncio.create_task(run_contrailctl("--manager", url, "--agent", url, *command, *daemon))
-        await shown_until_its_end(terminal, stage, running, released.set)
+        async with cleared_after(terminal, running, released.set):
+            await terminal.shown(f"{stage} (0 s)")
 
 
 @pytest.mark.parametrize(
@@ -90,19 +89,8 @@ async def test_a_command_that_works_on_the_node_for_long_says_what_it_does(
     replace(monkeypatch, slow)
     monkeypatch.setattr(node, "_settings", lambda _config: node_settings({}, {}))
     running = asyncio.create_task(run_contrailctl(*command))
-    await shown_until_its_end(terminal, stage, running, released.set)
-
-
-async def shown_until_its_end(
-    terminal: Terminal, stage: str, running: asyncio.Task[Any], release: Callable[[], object]
-) -> None:
-    """The command says what it does, and the line is gone when it has ended."""
-    try:
+    async with cleared_after(terminal, running, released.set):
         await terminal.shown(f"{stage} (0 s)")
-    finally:
-        release()
-        await running
-    assert terminal.rest().endswith(CLEARED)
 
 
 def test_nothing_is_shown_of_a_short_command(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,12 @@ import asyncio
 import os
 import pty
 import select
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple, TextIO
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple, TextIO
+
+import pytest
 
 DEADLINE = 10.0  # seconds
 CLEARED = "\r\x1b[K"
@@ -49,3 +52,25 @@ def opened_terminal() -> Iterator[Terminal]:
     with os.fdopen(descriptor, "w") as stream:
         yield Terminal(user, stream)
     os.close(user)
+
+
+@contextmanager
+def terminal_of(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """Yields a terminal as standard error of the module, for which each command counts as slow at once."""
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    with opened_terminal() as terminal:
+        monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=terminal.stream))
+        yield terminal
+
+
+@asynccontextmanager
+async def cleared_after(
+    terminal: Terminal, command: asyncio.Task[Any], release: Callable[[], object]
+) -> AsyncIterator[None]:
+    """Ends a running command with the block, by its release, and checks that the line is gone then."""
+    try:
+        yield
+    finally:
+        release()
+        await command
+    assert terminal.rest().endswith(CLEARED)
