@@ -1,4 +1,8 @@
-"""Keystone v3: tokens for user and password, renewed before they expire and after the server rejected one."""
+"""Keystone v3: tokens for user and password, renewed before they expire and after the server rejected one.
+
+A token lasts from when it was requested for the time between its issue and its expiry, both by the clock of keystone: a
+system time that is set, or is hours ahead of keystone's, neither ends a token early nor keeps one for longer.
+"""
 
 import asyncio
 import time
@@ -37,6 +41,7 @@ class KeystoneUser(NamedTuple):
 
 class _TokenTimes(msgspec.Struct):
     expires_at: datetime
+    issued_at: datetime | None = None
 
 
 class _TokenBody(msgspec.Struct):
@@ -44,7 +49,7 @@ class _TokenBody(msgspec.Struct):
 
 
 class _Token(NamedTuple):
-    """Times are in seconds since the epoch."""
+    """Times are those of the monotonic clock."""
 
     text: str
     renew_at: float
@@ -60,7 +65,7 @@ class KeystoneTokens:
         session: aiohttp.ClientSession,
         *,
         tls: Tls | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._user = user
         self._session = session
@@ -95,6 +100,7 @@ class KeystoneTokens:
         self._user.password.invalidate()  # asked rarely, and repeated wrong passwords may lock the user out
         password = await self._user.password.current()
         context = await context_of(self._tls)
+        began = self._clock()
         try:
             async with (
                 asyncio.timeout(DEADLINE),
@@ -113,17 +119,18 @@ class KeystoneTokens:
             raise VncUnavailableError(f"{where}: {connection_problem(error)}") from error
         if response.status not in (200, 201):
             raise _rejection(where, response.status)
-        return self._read(where, response.headers.get("X-Subject-Token", ""), body)
+        return self._read(where, response.headers.get("X-Subject-Token", ""), body, began=began)
 
-    def _read(self, where: str, text: str, body: bytes) -> _Token:
+    def _read(self, where: str, text: str, body: bytes, *, began: float) -> _Token:
         try:
-            expires = msgspec.json.decode(body, type=_TokenBody).token.expires_at
+            times = msgspec.json.decode(body, type=_TokenBody).token
         except msgspec.DecodeError as error:
             raise VncError(f"{where}: no token: {error}") from error
         if not text:
             raise VncError(f"{where}: no X-Subject-Token in the response")
-        now, expires_at = self._clock(), expires.astimezone(UTC).timestamp()
-        return _Token(text, now + max(expires_at - now - EARLY, (expires_at - now) / 2), expires_at)
+        issued = datetime.now(UTC) if times.issued_at is None else times.issued_at.astimezone(UTC)
+        lifetime = (times.expires_at.astimezone(UTC) - issued).total_seconds()
+        return _Token(text, began + max(lifetime - EARLY, lifetime / 2), began + lifetime)
 
 
 def _rejection(where: str, status: int) -> VncError:

@@ -70,10 +70,22 @@ async def test_a_token_is_renewed_before_it_expires(keystone: Keystone) -> None:
     assert len(keystone.requests) == 2
 
 
+@pytest.mark.parametrize("hours", [-2, 2], ids=["behind", "ahead"])
+async def test_a_token_lasts_as_long_as_keystone_says_whatever_its_clock_is(keystone: Keystone, hours: int) -> None:
+    keystone.ahead = timedelta(hours=hours)
+    passed = 0.0
+    async with aiohttp.ClientSession() as session:
+        tokens = KeystoneTokens(user(keystone), session, clock=lambda: time.monotonic() + passed)
+        headers = await tokens.headers()
+        assert await tokens.headers() == headers
+        passed = keystone.lifetime.total_seconds()
+        assert await tokens.headers() != headers
+
+
 async def test_a_token_is_used_until_it_expires_while_keystone_is_away(keystone: Keystone) -> None:
     passed = 0.0
     async with aiohttp.ClientSession() as session:
-        tokens = KeystoneTokens(user(keystone), session, clock=lambda: time.time() + passed)
+        tokens = KeystoneTokens(user(keystone), session, clock=lambda: time.monotonic() + passed)
         headers = await tokens.headers()
         await keystone.stop()
         lifetime = keystone.lifetime.total_seconds()

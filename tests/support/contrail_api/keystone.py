@@ -25,6 +25,7 @@ class Keystone:
         self.user = user
         self.password = password
         self.lifetime = timedelta(hours=1)
+        self.ahead = timedelta()  # of the system time
         self.failures: list[int] = []
         self.hung = False
         self.requests: list[Object] = []
@@ -78,9 +79,14 @@ class Keystone:
         if (user["name"], user["password"]) != (self.user, self.password):
             return _error(401, "The request you have made requires authentication.")
         token = self.issue()
-        expires = (datetime.now(UTC) + self.lifetime).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        answer = {"token": {"expires_at": expires, "methods": ["password"], "user": {"name": user["name"]}}}
+        now = datetime.now(UTC) + self.ahead
+        times = {"issued_at": _text(now), "expires_at": _text(now + self.lifetime)}
+        answer = {"token": {**times, "methods": ["password"], "user": {"name": user["name"]}}}
         return web.json_response(answer, status=201, headers={"X-Subject-Token": token})
+
+
+def _text(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _error(status: int, message: str) -> web.Response:
