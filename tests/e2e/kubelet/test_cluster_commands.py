@@ -2,10 +2,8 @@
 
 import contextlib
 import json
-import tarfile
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from tests.e2e.kubelet.node import Node
 from tests.e2e.kubelet.operators import Operators, operators_of
 from tests.e2e.kubelet.release import CHECKOUT
 from tests.e2e.polling import wait_until
+from tests.support.dump_archive import contents
 
 STEPS = [
     "choose a node",
@@ -116,13 +115,6 @@ def dump(cluster: Cluster, operators: Operators, tmp_path_factory: pytest.TempPa
         cluster.kubectl("-n", "contrail", "delete", "configmap", "careless")
     assert (ended.status, ended.err) == (0, "")
     return contents(file)
-
-
-def contents(file: Path) -> dict[str, str]:
-    """The files of an archive below its only folder."""
-    with tarfile.open(file) as archive:
-        read = {member.name: archive.extractfile(member) for member in archive.getmembers() if member.isfile()}
-        return {name.partition("/")[2]: part.read().decode() for name, part in read.items() if part is not None}
 
 
 def names(dump: dict[str, str], kind: str) -> set[str]:

@@ -7,6 +7,8 @@ import pytest
 
 from tests.e2e.kubernetes.deployed.cluster import GROUP, NAMESPACE, Cluster, Object, Tenant, wait_until
 from tests.support.cluster_processes import ManagerProcess, running
+from tests.support.documentation import code, page
+from tests.support.kubectl.client import Kubectl
 
 NODES = {"slices-1": "192.0.2.1", "slices-2": "192.0.2.2"}
 
@@ -113,3 +115,19 @@ def test_a_killed_managers_slices_are_kept_and_completed(
     wait_until(lambda: set(addresses(cluster, tenant)) == {"slices-1"}, what="the slice of the gone pod is deleted")
     left = slices(cluster, tenant)["slices-1"]["metadata"]["resourceVersion"]
     assert left == versions["slices-1"]
+
+
+def test_the_documented_command_deletes_the_slices_that_a_manager_left(
+    cluster: Cluster, writing: ManagerProcess, tenant: Tenant
+) -> None:
+    add_pods(tenant, *NODES)
+    wait_until(lambda: len(slices(cluster, tenant)) == len(NODES), what="slices are written")
+    writing.kill()
+    Kubectl(cluster.server.kubeconfig()).shell(deletion_of_slices())
+    assert cluster.items(f"{GROUP}/networkslices") == []
+
+
+def deletion_of_slices() -> str:
+    """The command of the page on operations, which must act as the manager: nobody else may delete slices."""
+    (command,) = (each for each in code(page("operations")) if each.startswith("kubectl delete cns"))
+    return command

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.kubernetes.deployed.cluster import Cluster, Tenant, wait_until
+from tests.e2e.kubernetes.deployed.test_network_slices import deletion_of_slices
 from tests.support.cluster_processes import BINARIES, AgentProcess, ManagerProcess, running
+from tests.support.kubectl.client import Kubectl
 from tests.support.netns import Netns
 from tests.support.node_networks import NodeNetworks
 from tests.support.plugin import LONG_POLL, Plugin, PodSandbox
@@ -33,7 +35,8 @@ ADD_STEPS = [
 def agent(
     manager: ManagerProcess, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AgentProcess]:
-    """The agent of `node-1`."""
+    """The agent of `node-1`. It would wait for a slice of its node if there were those of other tests."""
+    Kubectl(cluster.server.kubeconfig()).shell(deletion_of_slices())
     work = tmp_path_factory.mktemp("node-1")
     agent = AgentProcess(work, cluster.agent_kubeconfig("node-1"), node="node-1", datapath="linux")
     with running(agent):
