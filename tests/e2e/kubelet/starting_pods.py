@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from typing import Self
 
 from tests.e2e.kubelet.cluster import TIMEOUT, Cluster
+from tests.e2e.polling import wait_until
 from tests.support.kubectl.client import CommandError
 
 _INTERVAL = 1.0  # seconds between two pods
 _AT_ONCE = 6
+_DEADLINE = 150.0  # seconds: a kubelet that was killed may take a minute until it starts pods
 _APP = "starting"
 _SPEC = json.dumps({"spec": {"terminationGracePeriodSeconds": 1}})
 
@@ -79,10 +81,12 @@ def every_pod_starts(cluster: Cluster, *, at_least: int) -> Iterator[None]:
 
 
 def _await_ready(cluster: Cluster, names: list[str]) -> None:
-    try:
-        cluster("wait", "--for=condition=Ready", *(f"pod/{name}" for name in names), TIMEOUT)
-    except CommandError as error:
-        raise AssertionError(cluster("get", "pods,events", "-o", "wide")) from error
+    wait_until(
+        lambda: all(_is_ready(cluster, name) for name in names),
+        what=f"ready: {names}",
+        otherwise=lambda: cluster("get", "pods,events", "-o", "wide"),
+        deadline=_DEADLINE,
+    )
 
 
 def restarts(cluster: Cluster, app: str) -> set[int]:

@@ -10,6 +10,8 @@ from tests.e2e.kubelet.release import CHECKOUT, Release
 from tests.e2e.kubelet.starting_pods import every_pod_starts, restarts
 from tests.e2e.polling import wait_until
 
+_DEADLINE = 120.0  # seconds: kubelet may take a minute until it starts pods
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _pods_leave_nothing() -> None:
@@ -21,9 +23,13 @@ def pods(cluster: Cluster, previous: Release) -> Iterator[list[Pod]]:
     """A pod on each node, of the previous release."""
     cluster.deploy(previous)
     assert cluster.images() == {previous.image}
+    # Where the runtime calls STATUS, a node may be unready while its programs are replaced, and then gets no pod.
+    cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
     cluster.apply("steady")
     cluster("rollout", "status", "daemonset/steady", TIMEOUT)
-    yield cluster.addressed_pods("steady")
+    pods = cluster.addressed_pods("steady")
+    assert len(pods) == len(cluster.nodes)
+    yield pods
     cluster.delete("steady")
 
 
@@ -35,7 +41,12 @@ def test_pods_of_a_node_that_reboots_during_an_upgrade_come_back(cluster: Cluste
         reboot(node)
         cluster.await_rollout()
     assert cluster.images() == {CHECKOUT.image}
-    wait_until(lambda: restarts(cluster, "steady") == {0, 1}, what="restarted on the node alone")
+    wait_until(
+        lambda: restarts(cluster, "steady") == {0, 1},
+        what="restarted on the node alone",
+        otherwise=lambda: cluster("get", "pods,events", "-o", "wide"),
+        deadline=_DEADLINE,
+    )
     cluster("rollout", "status", "daemonset/steady", TIMEOUT)
     assert cluster.pods("steady") == pods
     first, second = pods
