@@ -18,7 +18,6 @@ _TIMEOUT = 300
 
 
 _LAST = (
-    "test_cluster_commands.py",
     "test_outage_of_the_api_server.py",
     "test_reboot.py",
     "test_upgrade.py",
