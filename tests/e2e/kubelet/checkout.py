@@ -7,11 +7,12 @@ import re
 import shutil
 from pathlib import Path
 
+from tests.e2e.kubelet.release import CHECKOUT
 from tests.support.documentation import block, blocks
 from tests.support.kubectl.client import ROOT, Kubectl
 
 _REGISTRY = "registry.example"
-IMAGE = f"{_REGISTRY}/contrail-multinet:0.1.0"
+IMAGE = f"{_REGISTRY}/{CHECKOUT.image}"
 """Name of the image on the nodes, as in the kustomization of the page."""
 
 _PAGES = ("install", "operations")

@@ -104,6 +104,18 @@ class Cluster:
             with self._fabric.namespace.inside():
                 self._server.start()
 
+    @contextlib.contextmanager
+    def steady_pods(self) -> Iterator[list[Pod]]:
+        """Yields a pod of each node, which run until the context is left."""
+        # Where the runtime calls STATUS, a node may be unready while its programs are replaced, and then gets no pod.
+        self.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
+        self.apply("steady")
+        self("rollout", "status", "daemonset/steady", TIMEOUT)
+        pods = self.addressed_pods("steady")
+        assert len(pods) == len(self.nodes)
+        yield pods
+        self.delete("steady")
+
     def await_deployment(self, name: str) -> None:
         """Waits until all pods of a deployment of the users are ready, and none of its older ones is left."""
         try:

@@ -13,6 +13,7 @@ from tests.e2e.kubelet.cluster import TIMEOUT, Cluster
 from tests.e2e.kubelet.node import Node
 from tests.e2e.kubelet.operators import Operators, operators_of
 from tests.e2e.kubelet.release import CHECKOUT
+from tests.e2e.kubernetes.deployed.test_trace import ADD_STEPS
 from tests.e2e.polling import wait_until
 from tests.support.dump_archive import contents
 
@@ -20,12 +21,7 @@ STEPS = [
     "choose a node",
     "assign interfaces",
     "begin the sandbox",
-    "ADD: wait for a slot of the daemon",
-    "ADD: wait for the interface list",
-    "ADD: create the links",
-    "ADD: connect them to their networks",
-    "ADD: wait for the agent to store the ports",
-    "ADD: answer",
+    *ADD_STEPS,
     "finish the sandbox",
     "pull images and start containers",
     "become ready",

@@ -1,6 +1,7 @@
 """Pods that are created before their networks wait, say what for, and start as soon as the networks exist."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -13,6 +14,7 @@ _MISSING = {"early": "red", "half-early": "violet"}
 """The network that each workload waits for; the first one, if several are missing."""
 
 _REASON = "NetworkNotFound"
+_FAILED = "FailedCreatePodSandBox"
 _BACK_OFF = 10.0
 """Seconds; kubelet waits longer until it makes a sandbox again that has failed, unless the pod changes."""
 
@@ -24,10 +26,7 @@ def pods(cluster: Cluster) -> Iterator[list[Pod]]:
     wait_until(lambda: len(all_pods(cluster)) == len(_MISSING) * NODES, what="created")
     pods = all_pods(cluster)
     for pod in pods:
-        wait_until(
-            lambda pod=pod: messages(cluster, pod, "FailedCreatePodSandBox") != [],  # type: ignore[misc]
-            what=f"tried by kubelet: {pod.name}",
-        )
+        wait_until(partial(was_tried, cluster, pod), what=f"tried by kubelet: {pod.name}")
     yield pods
     for workload in ("early", "late-networks"):
         cluster.delete(workload)
@@ -36,10 +35,10 @@ def pods(cluster: Cluster) -> Iterator[list[Pod]]:
 def test_events_name_the_missing_network(cluster: Cluster, pods: list[Pod]) -> None:
     for pod in pods:
         missing = f"demo/{_MISSING[workload(pod)]}"
-        for reason in (_REASON, "FailedCreatePodSandBox"):
+        for reason in (_REASON, _FAILED):
             found = messages(cluster, pod, reason)
             assert all(missing in message for message in found), found
-        assert _REASON in messages(cluster, pod, "FailedCreatePodSandBox")[0]
+        assert _REASON in messages(cluster, pod, _FAILED)[0]
         assert cluster.get("pod", pod.name)["status"]["phase"] == "Pending"
 
 
@@ -70,6 +69,11 @@ def all_pods(cluster: Cluster) -> list[Pod]:
 def workload(pod: Pod) -> str:
     """The DaemonSet that a pod is of."""
     return pod.name.rpartition("-")[0]
+
+
+def was_tried(cluster: Cluster, pod: Pod) -> bool:
+    """Whether kubelet has failed to start it."""
+    return messages(cluster, pod, _FAILED) != []
 
 
 def messages(cluster: Cluster, pod: Pod, reason: str) -> list[str]:

@@ -1,11 +1,10 @@
 """The API server is away for a while: pods that are about to start do so when it is back, and those that run go on."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.kubelet.cluster import TIMEOUT, Cluster, Pod
+from tests.e2e.kubelet.cluster import Cluster
 from tests.e2e.kubelet.crowd import crowd_starts
 from tests.e2e.kubelet.traffic import no_loss
 
@@ -19,17 +18,9 @@ def _pods_leave_nothing() -> None:
     """Replaces the check of the folder: a manager that loses its lease ends, and is restarted with files of its own."""
 
 
-@pytest.fixture
-def pods(cluster: Cluster) -> Iterator[list[Pod]]:
-    """A pod on each node."""
-    cluster.apply("steady")
-    cluster("rollout", "status", "daemonset/steady", TIMEOUT)
-    yield cluster.addressed_pods("steady")
-    cluster.delete("steady")
-
-
-def test_pods_that_start_become_ready_and_those_that_run_lose_no_packet(cluster: Cluster, pods: list[Pod]) -> None:
+def test_pods_that_start_become_ready_and_those_that_run_lose_no_packet(cluster: Cluster) -> None:
     with (
+        cluster.steady_pods() as pods,
         no_loss(cluster, pods),
         crowd_starts(cluster, _SIZE, cluster.nodes[0], ready=_READY),
         cluster.without_api_server(),

@@ -23,14 +23,8 @@ def pods(cluster: Cluster, previous: Release) -> Iterator[list[Pod]]:
     """A pod on each node, of the previous release."""
     cluster.deploy(previous)
     assert cluster.images() == {previous.image}
-    # Where the runtime calls STATUS, a node may be unready while its programs are replaced, and then gets no pod.
-    cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", TIMEOUT)
-    cluster.apply("steady")
-    cluster("rollout", "status", "daemonset/steady", TIMEOUT)
-    pods = cluster.addressed_pods("steady")
-    assert len(pods) == len(cluster.nodes)
-    yield pods
-    cluster.delete("steady")
+    with cluster.steady_pods() as pods:
+        yield pods
 
 
 def test_pods_of_a_node_that_reboots_during_an_upgrade_come_back(cluster: Cluster, pods: list[Pod]) -> None:

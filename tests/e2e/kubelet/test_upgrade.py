@@ -32,13 +32,10 @@ def _pods_leave_nothing() -> None:
 @pytest.fixture(scope="module")
 def pods(cluster: Cluster) -> Iterator[list[Pod]]:
     """A pod on each node, which must not be restarted."""
-    cluster.apply("steady")
-    cluster("rollout", "status", "daemonset/steady", TIMEOUT)
-    pods = cluster.addressed_pods("steady")
-    yield pods
-    assert cluster.pods("steady") == pods
-    assert restarts(cluster, "steady") == {0}
-    cluster.delete("steady")
+    with cluster.steady_pods() as pods:
+        yield pods
+        assert cluster.pods("steady") == pods
+        assert restarts(cluster, "steady") == {0}
 
 
 @pytest.fixture(scope="module")
