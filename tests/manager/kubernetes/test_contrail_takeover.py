@@ -86,11 +86,7 @@ async def test_pods_come_and_go_in_networks_that_were_taken_over(
 ) -> None:
     manager = await lead(killed_in_the_end, tmp_path / "manager", server, contrail.url)
     uid = objects.add_pod("web-1", networks=NETWORKS, node=NODE)
-    await asyncio.to_thread(
-        manager.wait_until,
-        lambda: [each["state"] for each in manager.items("pods")] == ["Ready", "Ready"],
-        what="assigning the new pod",
-    )
+    await await_ready(manager, 2)
     linked = {
         stored.only("virtual-network")
         for stored in contrail.database.of_kind(KINDS["virtual-machine-interface"]).values()
@@ -129,11 +125,7 @@ async def test_a_pod_of_an_isolated_namespace_gets_an_address_that_nobody_has_in
     objects.add_namespace("teal", **{"opencontrail.org/isolation": "true"})
     manager = await lead(killed_in_the_end, tmp_path / "manager", server, contrail.url)
     uid = objects.add_pod("alone", node=NODE, namespace="teal")
-    await asyncio.to_thread(
-        manager.wait_until,
-        lambda: {each["state"] for each in manager.items("pods")} == {"Ready"} and len(manager.items("pods")) == 2,
-        what="assigning the new pod",
-    )
+    await await_ready(manager, 2)
     (served,) = [each for each in manager.items("interfaces") if each["namespace"] == "teal"]
     interfaces = contrail.database.of_kind(KINDS["virtual-machine-interface"]).values()
     (isolated,) = [each.only("virtual-network") for each in interfaces if each.only("virtual-machine") == uid]
