@@ -52,6 +52,7 @@ _LOOPBACK = LinkRef("lo", 1)
 class Reconciled(NamedTuple):
     """Number of changes made in the kernel, and the links of desired ports that do not exist.
 
+    `links` are the indexes of all links that pods may have made.
     `drops` were counted by the filter as it was found; one that was replaced counts from 0 again.
     `removed_tables` of nf_tables were other programs': nobody else filters in a network's namespace.
     `uplink` is the index of the link that has the name of an uplink (`uplinks`), None if there is none. `problem` is
@@ -62,6 +63,7 @@ class Reconciled(NamedTuple):
 
     changes: int
     missing: frozenset[str]
+    links: frozenset[int]
     drops: Drops
     removed_tables: tuple[str, ...]
     uplink: int | None
@@ -119,6 +121,7 @@ def reconcile_network(
     return Reconciled(
         changes,
         missing=frozenset({port.link for port in network.ports} - state.indexes.keys()),
+        links=frozenset(state.indexes[name] for name in state.ports | state.other_links if name != UPLINK),
         drops=state.drops._replace(mtu=too_large),
         removed_tables=tuple(map(str, removed)),
         uplink=state.indexes.get(UPLINK),

@@ -18,6 +18,7 @@ _Value = TypeVar("_Value")
 class NodeOutcome(NamedTuple):
     """By number of the network: changes made, links of desired ports that do not exist, and what prevented the rest.
 
+    `links` are the indexes of the links of pods: they differ between two outcomes if an ADD or DEL was in between.
     `removed` are networks whose namespaces were removed. `drops` of a network without an entry are unknown. `refused`
     are subnets that get no route, which is as it should be. `removed_tables` of nf_tables were other programs'.
     `unconnected` are networks whose pods on other nodes were not made reachable, since that failed.
@@ -25,6 +26,7 @@ class NodeOutcome(NamedTuple):
 
     changes: dict[int, int]
     missing: dict[int, frozenset[str]]
+    links: dict[int, frozenset[int]]
     problems: dict[int, str]
     removed: set[int]
     drops: dict[int, Drops]
@@ -35,7 +37,7 @@ class NodeOutcome(NamedTuple):
     @classmethod
     def nothing(cls) -> NodeOutcome:
         """Returns the outcome without any network."""
-        return cls({}, {}, {}, set(), {}, [], {}, set())
+        return cls({}, {}, {}, {}, set(), {}, [], {}, set())
 
     def add_problem(self, vni: int, problem: str | None) -> None:
         """Adds what is wrong with a network, if anything is, to what is known of it; nothing is said twice."""
@@ -48,6 +50,7 @@ class NodeOutcome(NamedTuple):
         return NodeOutcome(
             _updated(self.changes, later.changes, networks),
             _updated(self.missing, later.missing, networks),
+            _updated(self.links, later.links, networks),
             _updated(self.problems, later.problems, networks),
             self.removed | later.removed,
             _updated(self.drops, later.drops, networks),

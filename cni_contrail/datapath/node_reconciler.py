@@ -200,6 +200,7 @@ class NodeReconciler:
         self._observer.audited(INDEX_0, result.generation)
         outcome.changes[INDEX_0] = result.changes
         outcome.missing[INDEX_0] = result.missing
+        outcome.links[INDEX_0] = result.links
         outcome.drops[INDEX_0] = result.drops
         outcome.add_problem(INDEX_0, result.node_problem)
         for link, problem in sorted(result.problems.items()):
@@ -219,6 +220,7 @@ class NodeReconciler:
                 self._observer.audited(network.vni, result.generation)
                 outcome.changes[network.vni] = result.changes
                 outcome.missing[network.vni] = result.missing
+                outcome.links[network.vni] = result.links
                 outcome.drops[network.vni] = result.drops
                 outcome.add_problem(network.vni, result.problem)
                 if result.removed_tables:

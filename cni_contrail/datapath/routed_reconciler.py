@@ -43,6 +43,7 @@ _GONE = (errno.ENODEV, errno.ENOENT, errno.ESRCH, errno.EADDRNOTAVAIL)
 class RoutedOutcome(NamedTuple):
     """Number of changes made in the kernel; links of desired ports that do not exist; by link, what prevents the rest.
 
+    `links` are the indexes of all host ends.
     The removal of the table with the last port is no change: an audit, which may be what removes it, repairs nothing.
     `node_problem` concerns all ports. `drops` are counted since the filter was made. `generation` is the newest one of
     the namespace's rules that was read or made.
@@ -50,6 +51,7 @@ class RoutedOutcome(NamedTuple):
 
     changes: int
     missing: frozenset[str]
+    links: frozenset[int]
     problems: dict[str, str]
     node_problem: str | None
     drops: Drops
@@ -83,7 +85,7 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     if not wanted and not unknown:
         _remove_table(filters, state)
         generation = filters.known_generation(state.filter.generation, commits)
-        return RoutedOutcome(0, frozenset(), {}, None, state.drops(), generation)
+        return RoutedOutcome(0, frozenset(), frozenset(), {}, None, state.drops(), generation)
     ports, problems = _valid(routed.ports)
     changes = raised + enable_forwarding(ipv6=any(has_ipv6(port) for port in ports), sysctl_dir=sysctl_dir)
     existing = frozenset(state.indexes)
@@ -99,7 +101,8 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     changes += difference.changes()
     generation = filters.known_generation(state.filter.generation, commits)
     problem = arp_problem(sysctl_dir)
-    return RoutedOutcome(changes, wanted - existing, problems, problem, state.drops(), generation)
+    host_ends = frozenset(state.indexes[name] for name in state.host_ends)
+    return RoutedOutcome(changes, wanted - existing, host_ends, problems, problem, state.drops(), generation)
 
 
 def _raise_mtus(kernel: RouteSocket, state: RoutedState, routed: Routed) -> int:

@@ -18,6 +18,10 @@ class PossibleDrift(NamedTuple):
     programs: frozenset[str]
     lost_ports: frozenset[str]
 
+    def without_pods(self) -> PossibleDrift:
+        """Returns what neither an ADD nor a DEL changes, nor the audit that removes what a DEL leaves."""
+        return PossibleDrift(self.objects - _OF_PODS, frozenset(), frozenset())
+
     def plus(self, other: PossibleDrift) -> PossibleDrift:
         """Returns both together."""
         return PossibleDrift(
@@ -25,6 +29,7 @@ class PossibleDrift(NamedTuple):
         )
 
 
+_OF_PODS = frozenset({"filter", "forwarding entry", "gateway", "neighbour", "port", "route"})
 NO_DRIFT = PossibleDrift(frozenset(), frozenset(), frozenset())
 
 

@@ -238,8 +238,10 @@ class KernelProgram:
         outcome = self._reconciler.repair(desired.networks, desired.routed, desired.underlay, due)
         self._outcome = before.updated(outcome, due)
         made, repaired, repairs, networks = sum(outcome.changes.values()), 0, Counter[str](), dict[int, int]()
-        for vni, drift in due.items():
+        for vni, found in due.items():
             changes = outcome.changes.get(vni, 0)
+            have_pods_changed = before.links.get(vni) != outcome.links.get(vni)  # by an ADD or DEL in between
+            drift = found.without_pods() if have_pods_changed else found
             self._schedule.audited(vni, drift, self._clock(), changes=changes)
             if changes and drift.objects:  # what a deleted port has left is removed, not repaired
                 repaired += changes

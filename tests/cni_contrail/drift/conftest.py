@@ -202,7 +202,8 @@ def routed(node: WatchedNode) -> RoutedPort:
 
 
 def settle(node: WatchedNode) -> None:
-    """Takes the notifications of what the test did."""
+    """Takes the notifications of what the test did, and lets an audit see its links."""
+    node.program.audit()
     while node.program.repair():
         pass
     node.log.lines.clear()

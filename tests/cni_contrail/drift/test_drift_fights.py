@@ -1,8 +1,10 @@
 """Another program that keeps changing a network: it is named, and repairs back off. Repairs cause no repairs."""
 
-from cni_contrail.datapath.desired import Network, RoutedPort
+from cni_contrail.datapath.attachment import connect_ports, held_networks
+from cni_contrail.datapath.desired import PENDING, LocalPort, Network, RoutedPort
+from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.follower.repair_schedule import LONGEST_PAUSE
-from tests.cni_contrail.drift.conftest import WatchedNode
+from tests.cni_contrail.drift.conftest import ROUTED_GATEWAYS, WatchedNode, settle
 
 
 def test_repairs_of_a_network_that_is_changed_ten_times_a_second_back_off(node: WatchedNode, network: Network) -> None:
@@ -86,6 +88,57 @@ def test_other_rules_of_the_node_that_change_all_the_time_cause_one_audit_a_seco
         node.clock.advance(0.1)
     assert node.reconciler.audits - before == 4
     assert not repairs(node)
+
+
+def test_pods_that_come_and_go_are_no_fight(node: WatchedNode, network: Network) -> None:
+    """Each ADD changes the rules, and each DEL leaves entries of a link that is gone: an audit removes them."""
+    pods = [LocalPort(f"tap{number}", f"02:00:00:00:01:{number}", (f"10.7.0.{number}",)) for number in range(10, 20)]
+    node.desire(network._replace(ports=(*network.ports, *pods)))
+    for before, pod in zip([None, *pods], pods, strict=False):
+        if before is not None:
+            node.run(network.vni, "ip", "link", "delete", before.link)
+        node.add_link(network, pod.link)
+        node.run(network.vni, "ip", "link", "set", pod.link, "master", "br0")
+        with held_networks([network], node.networks.namespaces) as held:
+            (namespace,) = held.values()
+            connect_ports(namespace, [pod])
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+    assert node.reconciler.audits >= len(pods)
+    assert node.program.outcome().problems == {}
+    assert repairs(node) == []
+
+
+def test_routed_pods_that_come_and_go_are_no_fight(node: WatchedNode) -> None:
+    pods = [
+        RoutedPort(f"tapr{number}", f"02:00:00:00:08:{number}", (f"10.8.0.{number}",), ROUTED_GATEWAYS[:1])
+        for number in range(10, 20)
+    ]
+    node.desire(routed=tuple(pods))
+    settle(node)
+    for before, pod in zip([None, *pods], pods, strict=False):
+        if before is not None:
+            node.run(0, "ip", "link", "delete", before.link)
+        node.add_routed_link(pod)
+        connect_routed(pod, PENDING)
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+    assert node.reconciler.audits >= len(pods)
+    assert node.program.outcome().problems == {}
+    assert repairs(node) == []
+
+
+def test_a_fight_while_pods_come_and_go_is_still_found(node: WatchedNode, network: Network) -> None:
+    pods = [LocalPort(f"tap{number}", f"02:00:00:00:01:{number}", (f"10.7.0.{number}",)) for number in range(10, 20)]
+    node.desire(network._replace(ports=(*network.ports, *pods)))
+    for pod in pods:
+        node.run(network.vni, "nft", "flush", "ruleset")
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+        node.add_link(network, pod.link)
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+    assert "another program (nft) keeps changing it" in node.program.outcome().problems[network.vni]
 
 
 def repairs(node: WatchedNode) -> list[str]:

@@ -1,5 +1,6 @@
 """kubelet or containerd of a node is killed while its pods are created, and while they are deleted."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -8,10 +9,13 @@ import pytest
 from tests.e2e.host_process import HostProcess
 from tests.e2e.kubelet.cluster import Cluster
 from tests.e2e.kubelet.crowd import Crowd
+from tests.e2e.polling import wait_until
+from tests.support.kubectl.client import CommandError
 
 _SIZE = 30
 _READY_AT_KILLS = (3, 15)
 _LEFT_AT_KILLS = (25, 10)
+_OF_NODES = "--selector=app.kubernetes.io/name=contrail-node", "--all-containers", "--tail=-1"
 
 
 class Killed(NamedTuple):
@@ -52,6 +56,20 @@ def test_thirty_pods_start_and_end(cluster: Cluster, crowd: Crowd, killed: Kille
         crowd.await_left(expected)
         restart(process)
     crowd.await_left(0)
+    assert [line for line in logs_of_nodes(cluster) if "another program" in line or "contrail-cnid:" in line] == []
+
+
+def logs_of_nodes(cluster: Cluster) -> list[str]:
+    """What agents and daemons have logged: they may take nothing that they did themselves for another's change."""
+    logs = []
+
+    def are_served() -> bool:  # a kubelet that has just started serves none
+        with contextlib.suppress(CommandError):
+            logs.append(cluster.kubectl("-n", "contrail", "logs", *_OF_NODES))
+        return bool(logs)
+
+    wait_until(are_served, what="served: logs of the nodes")
+    return logs[0].splitlines()
 
 
 def restart(process: HostProcess) -> None:
