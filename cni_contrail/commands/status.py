@@ -5,6 +5,9 @@ the state directory is not writable, or in nested mode the parent interface is m
 reasons are about its ports; until it has restored them, attached pods may have no connectivity either. A Contrail
 vrouter agent has no `/readyz`; its 404 proves that it runs.
 A configuration that ADD rejects gets the same error as from ADD.
+
+A runtime reports the node as not ready by the first failure, and Services then leave out its pods, which run on. So for
+a few seconds STATUS waits for an agent that is away or not ready, as ADD does: usually it is being replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from cni_contrail.link.errors import LinkError
 from cni_contrail.protocol.netconf import NetworkConfig, reject_unsupported_fields
 from cni_contrail.state.files import unwritable_reason
 
-_AGENT_TIMEOUT = 0.25  # seconds: runtimes call STATUS every 500 ms
+_PATIENCE = 4.0  # seconds; the shim has waited for the daemon before
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+_AGENT_TIMEOUT = 0.25  # seconds, of one request
 _DATAPATH_REASON = "datapath: "  # begins reasons about some networks; ADDs of the others succeed
 _NO_KERNEL_SUPPORT = "datapath: index 0: kernel module "  # every pod has index 0
 _PORTS_REASON = "ports"  # a word that the agent's reasons contain while its ports are not restored
@@ -25,17 +30,27 @@ _PORTS_REASON = "ports"  # a word that the agent's reasons contain while its por
 def status(config: NetworkConfig, node: NodeServices) -> None:
     """Runs STATUS; raises `PluginError` with code 50 or 51 and the reasons."""
     reject_unsupported_fields(config)
-    ensure_ready(node)
+    _ensure_node(node)
+    unready: PluginError | None = None
+    for _ in Deadline(_PATIENCE, node.context.interruption).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
+        unready = _unreadiness_of_agent(node)
+        if unready is None or _NO_KERNEL_SUPPORT in unready.message:
+            break
+    if unready is not None:
+        raise unready
 
 
 def ensure_ready(node: NodeServices) -> None:
-    """Raises `PluginError` if the node could serve no ADD of any network: 50 or 51."""
+    """Raises `PluginError` if the node could serve no ADD of any network now: 50 or 51."""
+    _ensure_node(node)
+    if unready := _unreadiness_of_agent(node):
+        raise unready
+
+
+def _ensure_node(node: NodeServices) -> None:
     _ensure_parent(node.settings.nested_parent)
     if problem := unwritable_reason(node.settings.state_dir):
         raise PluginError(Code.UNAVAILABLE, f"state-dir {node.settings.state_dir}: not writable: {problem}")
-    if reasons := _reasons(node):
-        code = Code.LIMITED if any(_PORTS_REASON in reason for reason in reasons) else Code.UNAVAILABLE
-        raise PluginError(code, f"agent at {node.agent.endpoint}: not ready: {'; '.join(reasons)}")
 
 
 def _ensure_parent(name: str) -> None:
@@ -51,9 +66,13 @@ def _ensure_parent(name: str) -> None:
         raise PluginError(Code.UNAVAILABLE, str(error)) from error
 
 
-def _reasons(node: NodeServices) -> list[str]:
+def _unreadiness_of_agent(node: NodeServices) -> PluginError | None:
     try:
-        reasons = node.agent.not_ready_reasons(Deadline(_AGENT_TIMEOUT))
+        found = node.agent.not_ready_reasons(Deadline(_AGENT_TIMEOUT))
     except PluginError as error:
-        raise PluginError(Code.UNAVAILABLE, error.message) from error
-    return [each for each in reasons if not each.startswith(_DATAPATH_REASON) or each.startswith(_NO_KERNEL_SUPPORT)]
+        return PluginError(Code.UNAVAILABLE, error.message)
+    reasons = [each for each in found if not each.startswith(_DATAPATH_REASON) or each.startswith(_NO_KERNEL_SUPPORT)]
+    if not reasons:
+        return None
+    code = Code.LIMITED if any(_PORTS_REASON in reason for reason in reasons) else Code.UNAVAILABLE
+    return PluginError(code, f"agent at {node.agent.endpoint}: not ready: {'; '.join(reasons)}")
