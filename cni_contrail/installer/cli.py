@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from cni_contrail.errors import PluginError
 from cni_contrail.installer.errors import InstallError
+from cni_contrail.installer.paths import Paths
 from cni_contrail.installer.report import INSTALL, UNINSTALL, read_report
 
 _STOP = (signal.SIGTERM, signal.SIGINT)
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.action in _ASKED:
-            return _answer(options.run_dir, _ASKED[options.action])
+            return _answer(_paths(options), _ASKED[options.action])
         if options.action == _UPSTREAM_SETTINGS:
             return _print_upstream_settings(options.host.rstrip("/"))
         _run(options)
@@ -35,21 +36,24 @@ def _run(options: argparse.Namespace) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # first: the first process of a container ignores others
     # Not for the questions, which probes ask every 10 s.
     from cni_contrail.installer.keeper import Keeper
-    from cni_contrail.installer.paths import Paths
     from cni_contrail.installer.uninstaller import Uninstaller
     from cni_contrail.log import Log
 
     log = Log(json_lines=options.log_format == "json")
-    paths = Paths(
+    paths = _paths(options)
+    installs = options.action == INSTALL
+    work = Keeper(paths, log, take_over=options.take_over) if installs else Uninstaller(paths, log)
+    work.run(lambda seconds: signal.sigtimedwait(_STOP, seconds) is not None)
+
+
+def _paths(options: argparse.Namespace) -> Paths:
+    return Paths(
         options.host.rstrip("/"),
         options.configuration,
         options.plugins,
         options.run_dir,
         options.state_dir or os.path.join(options.run_dir, "cni"),
     )
-    installs = options.action == INSTALL
-    work = Keeper(paths, log, take_over=options.take_over) if installs else Uninstaller(paths, log)
-    work.run(lambda seconds: signal.sigtimedwait(_STOP, seconds) is not None)
 
 
 def _print_upstream_settings(root: str) -> int:
@@ -63,9 +67,10 @@ def _print_upstream_settings(root: str) -> int:
     return 0
 
 
-def _answer(run_dir: str, action: str) -> int:
-    report = read_report(run_dir)
-    if report is None or report.action != action:
+def _answer(paths: Paths, action: str) -> int:
+    """Answers a question; the report of an installer of other files, such as the previous release's, is no answer."""
+    report = read_report(paths.run_dir)
+    if report is None or report.action != action or (action == INSTALL and report.source != paths.digest()):
         print(f"contrail-installer {action}: has not begun", file=sys.stderr)
         return 1
     for text in report.texts:

@@ -5,8 +5,9 @@ from typing import Protocol
 
 from cni_contrail.installer.installed_file import InstalledFile
 from cni_contrail.installer.loopback import Loopback
+from cni_contrail.installer.paths import CONFLIST, PLUGIN, SETTINGS
 from cni_contrail.installer.replaced_plugin import ReplacedPlugin
-from cni_contrail.installer.source import CONFLIST, PLUGIN, SETTINGS, Source
+from cni_contrail.installer.source import Source
 from cni_contrail.installer.upstream import UpstreamConfiguration
 from cni_contrail.log import Log
 from cni_contrail.runtime.configuration import NetworkList

@@ -9,10 +9,10 @@ from cni_contrail.installer.conflict import find_conflict
 from cni_contrail.installer.errors import DirectoryGoneError, InstallError
 from cni_contrail.installer.installation import CONFIGURATIONS, Installation
 from cni_contrail.installer.lock import installer_lock
-from cni_contrail.installer.paths import Paths
+from cni_contrail.installer.paths import CONFLIST, Paths
 from cni_contrail.installer.readiness import unready_reason
 from cni_contrail.installer.report import INSTALL, Report, Reporter
-from cni_contrail.installer.source import CONFLIST, Source, read_daemon_settings, read_source
+from cni_contrail.installer.source import Source, read_daemon_settings, read_source
 from cni_contrail.installer.upstream import UpstreamConfiguration, check_take_over, find_upstream
 from cni_contrail.log import Log
 from cni_contrail.runtime.configuration import NetworkList
@@ -54,6 +54,7 @@ class Keeper:
     def _report(self) -> Report:
         errors: list[str] = []
         waiting = ""
+        source = self._paths.digest()
         try:
             self._source = read_source(self._paths.configuration, self._paths.plugins)
         except InstallError as error:  # the files that were valid before are kept on the node
@@ -66,7 +67,7 @@ class Keeper:
             raise
         except InstallError as error:
             errors.append(str(error))
-        return Report(INSTALL, not waiting and not errors, waiting, tuple(errors), self._conflicts())
+        return Report(INSTALL, not waiting and not errors, waiting, tuple(errors), self._conflicts(), source)
 
     def _upstream(self, source: Source) -> UpstreamConfiguration | None:
         """Returns the configuration of the upstream plugin if it is to be taken over. Raises InstallError if not."""

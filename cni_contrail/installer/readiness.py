@@ -13,7 +13,7 @@ from cni_contrail.agent.connections import idle_connections
 from cni_contrail.agent.http import HttpExchange
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError
-from cni_contrail.installer.source import PLUGIN
+from cni_contrail.installer.paths import PLUGIN
 from cni_contrail.quoting import cut
 from cni_contrail.runtime import versions
 from cni_contrail.runtime.calls import PluginCalls

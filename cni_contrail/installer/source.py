@@ -12,14 +12,12 @@ from cni_contrail.daemon.configuration import load_daemon_configuration
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.errors import PluginError
 from cni_contrail.installer.errors import InstallError
+from cni_contrail.installer.paths import CONFLIST, LOOPBACK, PLUGIN, SETTINGS
 from cni_contrail.node_file import NODE_FILE_VARIABLE, read_node_file
 from cni_contrail.runtime.configuration import NetworkList, load_file
 from cni_contrail.runtime.errors import NetworkConfigurationError
 from cni_contrail.settings import Settings, read_section, settings_of
 
-PLUGIN = "contrail-k8s-cni"
-SETTINGS = "cni.json"
-CONFLIST = "10-contrail.conflist"
 _DAEMON = "cnid.yaml"
 
 
@@ -40,7 +38,7 @@ def read_source(configuration: str, plugins: str) -> Source:
     _read_node_settings(configuration)
     return Source(
         plugin=_read(f"{plugins}/{PLUGIN}"),
-        loopback=_read(f"{plugins}/loopback"),
+        loopback=_read(f"{plugins}/{LOOPBACK}"),
         settings=_read(f"{configuration}/{SETTINGS}"),
         network=_network(f"{configuration}/{CONFLIST}"),
     )

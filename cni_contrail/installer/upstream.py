@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cni_contrail.errors import PluginError
 from cni_contrail.installer.errors import InstallError
-from cni_contrail.installer.source import PLUGIN
+from cni_contrail.installer.paths import PLUGIN
 from cni_contrail.quoting import cut, quoted
 from cni_contrail.runtime.configuration import NetworkList, PluginConfiguration, load_file
 from cni_contrail.runtime.errors import NetworkConfigurationError

@@ -96,10 +96,10 @@ class InstallerNode:
         return self.reported()
 
     def reported(self) -> Report:
-        """The report in the run directory."""
+        """The report in the run directory, without the digest of what is installed."""
         report = read_report(self.paths.run_dir)
         assert report is not None
-        return report
+        return report._replace(source="")
 
     def path(self, name: str) -> Path:
         """A file on the node."""

@@ -119,6 +119,22 @@ def test_what_it_waits_for_is_told(
     assert capsys.readouterr().err == "waiting: plugin contrail-k8s-cni failed (STATUS): no daemon (code 50)\n"
 
 
+@pytest.mark.parametrize("file", ["plugins/contrail-k8s-cni", "configuration/cni.json"])
+def test_what_another_release_has_installed_is_no_answer(
+    installer_node: InstallerNode, start: Start, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    """Otherwise a node would be ready before the next release is installed, and its rollout would go on."""
+    installer_node.look()
+    assert ask(installer_node, "is-installed") == 0
+    folder, _, name = file.partition("/")
+    changed = Path(getattr(installer_node.paths, folder), name)
+    changed.write_text(changed.read_text() + "\n")
+    assert ask(installer_node, "is-installed") == 1
+    assert capsys.readouterr().err == "contrail-installer install: has not begun\n"
+    start("install")
+    until(lambda: ask(installer_node, "is-installed") == 0)
+
+
 def test_an_installation_is_no_uninstallation(installer_node: InstallerNode, start: Start) -> None:
     installing = start("install")
     until(lambda: ask(installer_node, "is-installed") == 0)
