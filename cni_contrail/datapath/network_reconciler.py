@@ -41,7 +41,7 @@ from cni_contrail.datapath.tunnel_plan import TunnelPlan, plan_tunnels
 from cni_contrail.datapath.tunnels import make_tunnels, tunnels_of
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import LinkRef
+from cni_contrail.link.links import LinkRef, identities_of
 from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import InNetns
@@ -52,7 +52,7 @@ _LOOPBACK = LinkRef("lo", 1)
 class Reconciled(NamedTuple):
     """Number of changes made in the kernel, and the links of desired ports that do not exist.
 
-    `links` are the indexes of all links that pods may have made.
+    `links` are index and alias of each link that may be a pod's.
     `drops` were counted by the filter as it was found; one that was replaced counts from 0 again.
     `removed_tables` of nf_tables were other programs': nobody else filters in a network's namespace.
     `uplink` is the index of the link that has the name of an uplink (`uplinks`), None if there is none. `problem` is
@@ -63,7 +63,7 @@ class Reconciled(NamedTuple):
 
     changes: int
     missing: frozenset[str]
-    links: frozenset[int]
+    links: frozenset[tuple[int, str]]
     drops: Drops
     removed_tables: tuple[str, ...]
     uplink: int | None
@@ -121,7 +121,7 @@ def reconcile_network(
     return Reconciled(
         changes,
         missing=frozenset({port.link for port in network.ports} - state.indexes.keys()),
-        links=frozenset(state.indexes[name] for name in state.ports | state.other_links if name != UPLINK),
+        links=identities_of(state.links, state.ports | state.other_links - {UPLINK}),
         drops=state.drops._replace(mtu=too_large),
         removed_tables=tuple(map(str, removed)),
         uplink=state.indexes.get(UPLINK),

@@ -18,7 +18,7 @@ _Value = TypeVar("_Value")
 class NodeOutcome(NamedTuple):
     """By number of the network: changes made, links of desired ports that do not exist, and what prevented the rest.
 
-    `links` are the indexes of the links of pods: they differ between two outcomes if an ADD or DEL was in between.
+    `links` are index and alias of each link that may be a pod's, as they were when they could be read last.
     `removed` are networks whose namespaces were removed. `drops` of a network without an entry are unknown. `refused`
     are subnets that get no route, which is as it should be. `removed_tables` of nf_tables were other programs'.
     `unconnected` are networks whose pods on other nodes were not made reachable, since that failed.
@@ -26,7 +26,7 @@ class NodeOutcome(NamedTuple):
 
     changes: dict[int, int]
     missing: dict[int, frozenset[str]]
-    links: dict[int, frozenset[int]]
+    links: dict[int, frozenset[tuple[int, str]]]
     problems: dict[int, str]
     removed: set[int]
     drops: dict[int, Drops]
@@ -50,7 +50,7 @@ class NodeOutcome(NamedTuple):
         return NodeOutcome(
             _updated(self.changes, later.changes, networks),
             _updated(self.missing, later.missing, networks),
-            _updated(self.links, later.links, networks),
+            self.links | later.links,
             _updated(self.problems, later.problems, networks),
             self.removed | later.removed,
             _updated(self.drops, later.drops, networks),

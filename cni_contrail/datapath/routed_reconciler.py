@@ -43,7 +43,7 @@ _GONE = (errno.ENODEV, errno.ENOENT, errno.ESRCH, errno.EADDRNOTAVAIL)
 class RoutedOutcome(NamedTuple):
     """Number of changes made in the kernel; links of desired ports that do not exist; by link, what prevents the rest.
 
-    `links` are the indexes of all host ends.
+    `links` are index and alias of each host end, and of each other link that has the name of a desired port.
     The removal of the table with the last port is no change: an audit, which may be what removes it, repairs nothing.
     `node_problem` concerns all ports. `drops` are counted since the filter was made. `generation` is the newest one of
     the namespace's rules that was read or made.
@@ -51,7 +51,7 @@ class RoutedOutcome(NamedTuple):
 
     changes: int
     missing: frozenset[str]
-    links: frozenset[int]
+    links: frozenset[tuple[int, str]]
     problems: dict[str, str]
     node_problem: str | None
     drops: Drops
@@ -101,8 +101,8 @@ def _reconcile(kernel: RouteSocket, filters: NftablesSocket, routed: Routed, sys
     changes += difference.changes()
     generation = filters.known_generation(state.filter.generation, commits)
     problem = arp_problem(sysctl_dir)
-    host_ends = frozenset(state.indexes[name] for name in state.host_ends)
-    return RoutedOutcome(changes, wanted - existing, host_ends, problems, problem, state.drops(), generation)
+    found = links.identities_of(state.links, state.host_ends | wanted & existing)
+    return RoutedOutcome(changes, wanted - existing, found, problems, problem, state.drops(), generation)
 
 
 def _raise_mtus(kernel: RouteSocket, state: RoutedState, routed: Routed) -> int:

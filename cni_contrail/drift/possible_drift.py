@@ -18,9 +18,9 @@ class PossibleDrift(NamedTuple):
     programs: frozenset[str]
     lost_ports: frozenset[str]
 
-    def without_pods(self) -> PossibleDrift:
-        """Returns what neither an ADD nor a DEL changes, nor the audit that removes what a DEL leaves."""
-        return PossibleDrift(self.objects - _OF_PODS, frozenset(), frozenset())
+    def without(self, objects: frozenset[str]) -> PossibleDrift:
+        """Returns the rest, of which nothing tells who has changed it."""
+        return PossibleDrift(self.objects - objects, frozenset(), frozenset())
 
     def plus(self, other: PossibleDrift) -> PossibleDrift:
         """Returns both together."""
@@ -29,7 +29,15 @@ class PossibleDrift(NamedTuple):
         )
 
 
-_OF_PODS = frozenset({"filter", "forwarding entry", "gateway", "neighbour", "port", "route"})
+CHANGED_BY_PODS = frozenset({"filter", "forwarding entry", "neighbour", "port", "uplink"})
+"""Kinds of objects of a network that ADDs and DELs change, or that change when what a DEL leaves is removed.
+
+Each change of the node's rules, as by the ADD of another network, may concern an uplink.
+"""
+
+CHANGED_BY_ROUTED_PODS = frozenset({"filter", "gateway", "neighbour", "port", "route"})
+"""The same of index 0, where gateways are addresses of host ends, and each pod has routes."""
+
 NO_DRIFT = PossibleDrift(frozenset(), frozenset(), frozenset())
 
 

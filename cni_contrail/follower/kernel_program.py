@@ -17,7 +17,7 @@ from cni_contrail.datapath.node_outcome import INDEX_0, NodeOutcome
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
 from cni_contrail.drift.drift_watch import DriftWatch
 from cni_contrail.drift.judgement import possible_drift
-from cni_contrail.drift.possible_drift import PossibleDrift
+from cni_contrail.drift.possible_drift import CHANGED_BY_PODS, CHANGED_BY_ROUTED_PODS, PossibleDrift
 from cni_contrail.follower.agent import Changes, Report, send_report
 from cni_contrail.follower.changed_networks import changed_networks
 from cni_contrail.follower.desired_state import DesiredState
@@ -205,18 +205,28 @@ class KernelProgram:
             self._watch.read()  # all that has changed until now is seen by this round
         self._schedule.clear()
         self._audited = started
-        self._outcome = self._reconciler.reconcile(
-            desired.networks, desired.routed, desired.underlay, desired.fabric_subnets
-        )
-        made = sum(self._outcome.changes.values())
-        if is_audit and made:
-            self._log.warning(f"datapath: {made} changes repaired what another program had changed")
-        self._log_removed(self._outcome)
-        networks = {vni: 1 for vni, changes in self._outcome.changes.items() if changes}
-        repairs = {BY_AUDIT: len(networks)} if made else {}
-        self.unreported = self.unreported.plus(Changes(0, made, repairs, networks) if is_audit else Changes(made, 0))
+        before, had_stale = self._outcome, self._reconciler.has_stale
+        outcome = self._reconciler.reconcile(desired.networks, desired.routed, desired.underlay, desired.fabric_subnets)
+        failed = {vni: links for vni, links in before.links.items() if vni in outcome.problems}
+        self._outcome = outcome._replace(links=failed | outcome.links)
+        # What is stale is removed by an audit, too.
+        repaired = self._repaired_by_audit(before) if is_audit and not had_stale else {}
+        made, repairs = sum(outcome.changes.values()), sum(repaired.values())
+        if repaired:
+            self._log.warning(f"datapath: {repairs} changes repaired what another program had changed")
+        self._log_removed(outcome)
+        kinds, networks = {BY_AUDIT: len(repaired)} if repaired else {}, dict.fromkeys(repaired, 1)
+        self.unreported = self.unreported.plus(Changes(made - repairs, repairs, kinds, networks))
         self._seconds = self._clock() - started
         self._log_problems()
+
+    def _repaired_by_audit(self, before: NodeOutcome) -> dict[int, int]:
+        """Returns changes by number of the network, of those whose pods have not changed since."""
+        return {
+            vni: changes
+            for vni, changes in self._outcome.changes.items()
+            if changes and not _have_pods_changed(vni, before, self._outcome)
+        }
 
     def _is_overdue(self) -> bool:
         age = self._clock() - self._audited
@@ -240,8 +250,8 @@ class KernelProgram:
         made, repaired, repairs, networks = sum(outcome.changes.values()), 0, Counter[str](), dict[int, int]()
         for vni, found in due.items():
             changes = outcome.changes.get(vni, 0)
-            have_pods_changed = before.links.get(vni) != outcome.links.get(vni)  # by an ADD or DEL in between
-            drift = found.without_pods() if have_pods_changed else found
+            of_pods = CHANGED_BY_PODS if vni != INDEX_0 else CHANGED_BY_ROUTED_PODS
+            drift = found.without(of_pods) if _have_pods_changed(vni, before, outcome) else found
             self._schedule.audited(vni, drift, self._clock(), changes=changes)
             if changes and drift.objects:  # what a deleted port has left is removed, not repaired
                 repaired += changes
@@ -281,6 +291,11 @@ class KernelProgram:
             if self._problems.get(vni) != problem:
                 self._log.error(f"datapath: {_network(vni)}: {problem}")
         self._problems = problems
+
+
+def _have_pods_changed(vni: int, before: NodeOutcome, after: NodeOutcome) -> bool:
+    """Whether an ADD or DEL was between two audits, as far as links tell."""
+    return vni in after.links and before.links.get(vni) != after.links[vni]
 
 
 def _network(vni: int) -> str:

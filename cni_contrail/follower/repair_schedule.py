@@ -86,7 +86,8 @@ class RepairSchedule:
         if counts:
             objects, programs = history.objects | drift.objects, history.programs | drift.programs
             history = _History(history.repairs + 1, objects, programs, now, now)
-        pause = history.pause() if counts else _FIRST_PAUSE
+        # A fight goes on meanwhile if pods change, although what is repaired then does not count.
+        pause = history.pause() if changes and history.repairs else _FIRST_PAUSE
         self._history[vni] = history._replace(not_before=max(history.not_before, now + pause))
 
     def clear(self) -> None:

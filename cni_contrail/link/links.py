@@ -9,7 +9,7 @@ import functools
 import os
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cni_contrail.link.message import (
     CREATE,
@@ -109,6 +109,11 @@ class LinkInfo(NamedTuple):
     mtu: int
     peer_index: int
     peer_netns_id: int
+
+
+def identities_of(found: Mapping[str, LinkInfo], names: Iterable[str]) -> frozenset[tuple[int, str]]:
+    """Returns index and alias of each of these links: another link may get the name of a deleted one."""
+    return frozenset((found[name].ifindex, found[name].alias) for name in names)
 
 
 def create_pair(plan: InterfacePlan, netns_fd: int, master: bytes = b"") -> NetlinkRequest:

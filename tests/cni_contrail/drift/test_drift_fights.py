@@ -4,7 +4,7 @@ from cni_contrail.datapath.attachment import connect_ports, held_networks
 from cni_contrail.datapath.desired import PENDING, LocalPort, Network, RoutedPort
 from cni_contrail.datapath.routed_port import connect_routed
 from cni_contrail.follower.repair_schedule import LONGEST_PAUSE
-from tests.cni_contrail.drift.conftest import ROUTED_GATEWAYS, WatchedNode, settle
+from tests.cni_contrail.drift.conftest import PORT, ROUTED_GATEWAYS, WatchedNode, settle
 
 
 def test_repairs_of_a_network_that_is_changed_ten_times_a_second_back_off(node: WatchedNode, network: Network) -> None:
@@ -90,23 +90,59 @@ def test_other_rules_of_the_node_that_change_all_the_time_cause_one_audit_a_seco
     assert not repairs(node)
 
 
+PODS = [LocalPort(f"tap{number}", f"02:00:00:00:01:{number}", (f"10.7.0.{number}",)) for number in range(10, 20)]
+
+
 def test_pods_that_come_and_go_are_no_fight(node: WatchedNode, network: Network) -> None:
     """Each ADD changes the rules, and each DEL leaves entries of a link that is gone: an audit removes them."""
-    pods = [LocalPort(f"tap{number}", f"02:00:00:00:01:{number}", (f"10.7.0.{number}",)) for number in range(10, 20)]
-    node.desire(network._replace(ports=(*network.ports, *pods)))
-    for before, pod in zip([None, *pods], pods, strict=False):
+    node.desire(network._replace(ports=(*network.ports, *PODS)))
+    for before, pod in zip([None, *PODS], PODS, strict=False):
         if before is not None:
             node.run(network.vni, "ip", "link", "delete", before.link)
-        node.add_link(network, pod.link)
-        node.run(network.vni, "ip", "link", "set", pod.link, "master", "br0")
-        with held_networks([network], node.networks.namespaces) as held:
-            (namespace,) = held.values()
-            connect_ports(namespace, [pod])
+        connect(node, network, pod)
         node.program.repair()
         node.clock.advance(LONGEST_PAUSE)
-    assert node.reconciler.audits >= len(pods)
+    assert node.reconciler.audits >= len(PODS)
     assert node.program.outcome().problems == {}
     assert repairs(node) == []
+
+
+def test_pods_that_go_while_others_come_at_index_0_are_no_fight(node: WatchedNode) -> None:
+    """What changes in the node's rules may concern the uplink of a network."""
+    network = node.network(*PODS, snat=True)
+    node.desire(network)
+    for pod in PODS:
+        connect(node, network, pod)
+    settle(node)
+    for pod in PODS:
+        node.run(network.vni, "ip", "link", "delete", pod.link)
+        node.run(0, "nft", f"add table inet of-{pod.link}")
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+    assert node.reconciler.audits >= len(PODS)
+    assert node.program.outcome().problems == {}
+    assert repairs(node) == []
+
+
+def test_an_audit_that_removes_what_a_del_leaves_repairs_nothing(node: WatchedNode, network: Network) -> None:
+    node.run(network.vni, "ip", "link", "delete", PORT.link)
+    node.program.audit()
+    assert PORT.mac not in node.run(network.vni, "ip", "neighbour")
+    assert node.log.lines == []
+    assert node.program.unreported.repaired == 0
+    node.run(network.vni, "ip", "address", "flush", "dev", "br0")
+    node.program.audit()
+    assert "repaired what another program had changed" in node.log.lines[0]
+    assert node.program.unreported.repaired > 0
+
+
+def connect(node: WatchedNode, network: Network, pod: LocalPort) -> None:
+    """Creates and connects a port, as ADD does."""
+    node.add_link(network, pod.link)
+    node.run(network.vni, "ip", "link", "set", pod.link, "master", "br0")
+    with held_networks([network], node.networks.namespaces) as held:
+        (namespace,) = held.values()
+        connect_ports(namespace, [pod])
 
 
 def test_routed_pods_that_come_and_go_are_no_fight(node: WatchedNode) -> None:
@@ -129,9 +165,8 @@ def test_routed_pods_that_come_and_go_are_no_fight(node: WatchedNode) -> None:
 
 
 def test_a_fight_while_pods_come_and_go_is_still_found(node: WatchedNode, network: Network) -> None:
-    pods = [LocalPort(f"tap{number}", f"02:00:00:00:01:{number}", (f"10.7.0.{number}",)) for number in range(10, 20)]
-    node.desire(network._replace(ports=(*network.ports, *pods)))
-    for pod in pods:
+    node.desire(network._replace(ports=(*network.ports, *PODS)))
+    for pod in PODS:
         node.run(network.vni, "nft", "flush", "ruleset")
         node.program.repair()
         node.clock.advance(LONGEST_PAUSE)
@@ -139,6 +174,23 @@ def test_a_fight_while_pods_come_and_go_is_still_found(node: WatchedNode, networ
         node.program.repair()
         node.clock.advance(LONGEST_PAUSE)
     assert "another program (nft) keeps changing it" in node.program.outcome().problems[network.vni]
+
+
+def test_repairs_that_do_not_count_keep_the_pause_of_a_fight(node: WatchedNode, network: Network) -> None:
+    node.desire(network._replace(ports=(*network.ports, *PODS)))
+    for _ in range(5):
+        node.run(network.vni, "nft", "flush", "ruleset")
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+    node.add_link(network, PODS[0].link)
+    node.run(network.vni, "nft", "flush", "ruleset")
+    node.program.repair()
+    audits = node.reconciler.audits
+    node.run(network.vni, "nft", "flush", "ruleset")
+    node.program.repair()
+    node.clock.advance(10)
+    node.program.repair()
+    assert node.reconciler.audits == audits
 
 
 def repairs(node: WatchedNode) -> list[str]:
