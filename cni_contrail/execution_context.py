@@ -27,7 +27,7 @@ class ExecutionContext:
 
     @property
     def interruption(self) -> Interruption:
-        """What cancels an ADD that waits."""
+        """What cancels an ADD or a STATUS that waits."""
         return NEVER
 
     def maintains(self, state_dir: str) -> bool:  # noqa: ARG002 - overrides use it

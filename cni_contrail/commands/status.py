@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.deadline import Deadline
-from cni_contrail.errors import Code, PluginError
+from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.link.errors import LinkError
 from cni_contrail.protocol.netconf import NetworkConfig, reject_unsupported_fields
 from cni_contrail.state.files import unwritable_reason
@@ -31,11 +31,10 @@ def status(config: NetworkConfig, node: NodeServices) -> None:
     """Runs STATUS; raises `PluginError` with code 50 or 51 and the reasons."""
     reject_unsupported_fields(config)
     _ensure_node(node)
-    unready: PluginError | None = None
-    for _ in Deadline(_PATIENCE, node.context.interruption).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
-        unready = _unreadiness_of_agent(node)
-        if unready is None or _NO_KERNEL_SUPPORT in unready.message:
-            break
+    try:
+        unready = _lasting_unreadiness_of_agent(node)
+    except TryAgainError as error:  # the daemon stops
+        raise PluginError(Code.UNAVAILABLE, error.message) from error
     if unready is not None:
         raise unready
 
@@ -64,6 +63,16 @@ def _ensure_parent(name: str) -> None:
             usable_parent(host, name)
     except LinkError as error:
         raise PluginError(Code.UNAVAILABLE, str(error)) from error
+
+
+def _lasting_unreadiness_of_agent(node: NodeServices) -> PluginError | None:
+    """Waits for the agent; raises the error of an interruption."""
+    unready: PluginError | None = None
+    for _ in Deadline(_PATIENCE, node.context.interruption).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
+        unready = _unreadiness_of_agent(node)
+        if unready is None or _NO_KERNEL_SUPPORT in unready.message:
+            break
+    return unready
 
 
 def _unreadiness_of_agent(node: NodeServices) -> PluginError | None:

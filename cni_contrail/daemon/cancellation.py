@@ -1,7 +1,7 @@
-"""Cancellation of ADDs that wait: their runtime hung up, DEL came for the attachment, or the daemon stops.
+"""Cancellation of calls that wait: their runtime hung up, DEL came for the attachment of an ADD, or the daemon stops.
 
-An ADD checks this before it begins and whenever it waits (`cni_contrail.deadline`); one that works on links is not
-interrupted. It rolls itself back, as after any failure.
+ADD and STATUS wait for the agent, and check this whenever they do (`cni_contrail.deadline`), an ADD also before it
+begins. An ADD that works on links is not interrupted. It rolls itself back, as after any failure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOT_OPEN = -1
 
 
 class Cancellation(Interruption):
-    """Cancellation of one ADD. Owns a descriptor: call `close`."""
+    """Cancellation of one call. Owns a descriptor: call `close`."""
 
     def __init__(self, connection: ShimConnection) -> None:
         self._connection = connection
@@ -30,7 +30,7 @@ class Cancellation(Interruption):
 
     @property
     def descriptors(self) -> Sequence[int]:
-        """The shim's connection and the event of `cancel`, opened for the first wait since most ADDs never wait."""
+        """The shim's connection and the event of `cancel`, opened for the first wait since most calls never wait."""
         if self._event == _NOT_OPEN:
             self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             if self._reason:  # `cancel` was called before there was an event to signal
@@ -38,14 +38,14 @@ class Cancellation(Interruption):
         return self._connection.fileno(), self._event
 
     def cancel(self, reason: str) -> None:
-        """Makes the ADD fail with code 11 at its next wait."""
+        """Makes the call fail with code 11 at its next wait."""
         # The reason is set first: an event that is opened after this line is signalled there.
         self._reason = reason
         if self._event != _NOT_OPEN:
             os.eventfd_write(self._event, 1)
 
     def check(self) -> None:
-        """Raises `TryAgainError` if the ADD is cancelled."""
+        """Raises `TryAgainError` if the call is cancelled."""
         if self._reason:
             raise TryAgainError(self._reason)
         if self._connection.has_hung_up:
@@ -57,8 +57,8 @@ class Cancellation(Interruption):
             os.close(self._event)
 
 
-class RunningAdds:
-    """The ADDs by attachment, from their acknowledgement on."""
+class CancellableCalls:
+    """ADDs by attachment, and calls of STATUS, which have none, from their acknowledgement on."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class RunningAdds:
         self._closing = ""
 
     def add(self, attachment: AttachmentKey, connection: ShimConnection) -> Cancellation:
-        """Returns the cancellation of a new ADD, for `end`. It is cancelled at once if the daemon is stopping."""
+        """Returns the cancellation of a new call, for `end`. It is cancelled at once if the daemon is stopping."""
         cancellation = Cancellation(connection)
         with self._lock:
             self._running[cancellation] = attachment
@@ -75,7 +75,7 @@ class RunningAdds:
         return cancellation
 
     def end(self, cancellation: Cancellation) -> None:
-        """Removes the ADD, if it is one of these, and closes its cancellation."""
+        """Removes the call, if it is one of these, and closes its cancellation."""
         # Removed under the lock before it is closed: `cancel` must not write to a descriptor that was reused.
         with self._lock:
             self._running.pop(cancellation, None)
@@ -89,7 +89,7 @@ class RunningAdds:
                     cancellation.cancel(f"attachment {attachment[1]}: deleted while ADD was waiting for its interfaces")
 
     def close(self, reason: str) -> None:
-        """Cancels all ADDs, also those that come from now on."""
+        """Cancels all calls, also those that come from now on."""
         with self._lock:
             self._closing = reason
             for cancellation in self._running:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cni_contrail.daemon.call_queue import CallQueue, SlotKeepingQueue
-from cni_contrail.daemon.cancellation import Cancellation, RunningAdds
+from cni_contrail.daemon.cancellation import CancellableCalls, Cancellation
 from cni_contrail.daemon.execution_context import CallContext, DaemonContext
 from cni_contrail.daemon.metrics import MeasuredCall
 from cni_contrail.daemon.protocol import ShimRequest
@@ -53,7 +53,7 @@ class ConnectionHandler:
     """Runs each call in a thread of `run`."""
 
     def __init__(self, context: DaemonContext, run: Callable[[Work], None]) -> None:
-        self.adds = RunningAdds()
+        self.cancellable = CancellableCalls()
         self._context = context
         # The shim sends CNI_ variables only: which node-wide file is read is up to the daemon's own environment.
         self._environment = {key: value for key, value in os.environ.items() if key == NODE_FILE_VARIABLE}
@@ -107,21 +107,21 @@ class ConnectionHandler:
         return ReceivedCall(connection, request, self._interruption(connection, request), measured)
 
     def _interruption(self, connection: ShimConnection, request: ShimRequest) -> Interruption:
-        """Returns the cancellation of an ADD or a CHECK; a DEL cancels the ADDs of its attachment."""
+        """Returns the cancellation of an ADD, a STATUS or a CHECK; a DEL cancels the ADDs of its attachment."""
         match request.command:
-            case "ADD":
-                return self.adds.add(request.attachment, connection)
+            case "ADD" | "STATUS":
+                return self.cancellable.add(request.attachment, connection)
             case "CHECK":
                 return Cancellation(connection)
             case "DEL":
-                self.adds.cancel(request.attachment)
+                self.cancellable.cancel(request.attachment)
         return NEVER
 
     def _end(self, call: ReceivedCall) -> None:
         """Frees what the call holds; last the connection: a shim that sees it closed finds the call in the metrics."""
         try:
             if isinstance(call.interruption, Cancellation):
-                self.adds.end(call.interruption)
+                self.cancellable.end(call.interruption)
             self._context.metrics.ended(call.measured)
         finally:
             call.connection.close()

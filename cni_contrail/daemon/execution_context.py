@@ -77,7 +77,7 @@ def _held_namespaces() -> HeldNamespaces | None:
 
 
 class CallContext(ExecutionContext):
-    """Context of one call; `interruption` is its cancellation if it is an ADD or a CHECK."""
+    """Context of one call; `interruption` is its cancellation if it is an ADD, a STATUS or a CHECK."""
 
     def __init__(
         self,

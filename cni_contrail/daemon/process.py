@@ -78,7 +78,7 @@ class Daemon:
                 log.info(_who_pins(self._node().settings.netns_dir))
             receiver = self._receive(source, log)
             signal.sigwait(_STOP)
-            self._handler.adds.close("the node daemon is stopping")
+            self._handler.cancellable.close("the node daemon is stopping")
             receiver.stop()
             if not self._workers.drain(_DRAIN_TIMEOUT):
                 log.warning(f"drain timed out after {_DRAIN_TIMEOUT:g} s: calls that still run are cut off")

@@ -21,7 +21,7 @@ from cni_contrail.runtime.configuration import NetworkList
 from cni_contrail.runtime.errors import CniRuntimeError, PluginTimeoutError
 from cni_contrail.settings import Settings
 
-_STATUS_TIMEOUT = 5.0  # seconds; less than the shim waits for a daemon that is being replaced
+_STATUS_TIMEOUT = 8.0  # seconds; STATUS waits for the agent, and its shim for a daemon that is being replaced
 _AGENT_TIMEOUT = 1.0  # seconds
 _INDEX_0 = "0"  # in the report, where networks are by VNI: every pod has index 0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cni_contrail.daemon.cancellation import RunningAdds
+from cni_contrail.daemon.cancellation import CancellableCalls
 from cni_contrail.daemon.shim_connection import ShimConnection
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import TryAgainError
@@ -17,8 +17,8 @@ DELETED = "attachment eth0: deleted while ADD was waiting for its interfaces"
 
 
 @pytest.fixture
-def adds() -> RunningAdds:
-    return RunningAdds()
+def adds() -> CancellableCalls:
+    return CancellableCalls()
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def connection() -> Iterator[ShimConnection]:
 
 
 def test_an_add_cancelled_before_its_first_wait_fails_at_that_wait(
-    adds: RunningAdds, unreadable_socket: socket.socket, connection: ShimConnection
+    adds: CancellableCalls, unreadable_socket: socket.socket, connection: ShimConnection
 ) -> None:
     with contextlib.closing(adds.add(ATTACHMENT, connection)) as cancellation:
         adds.cancel(ATTACHMENT)
@@ -46,7 +46,7 @@ def test_an_add_cancelled_before_its_first_wait_fails_at_that_wait(
 
 
 def test_an_add_cancelled_while_it_waits_fails_at_once(
-    adds: RunningAdds, unreadable_socket: socket.socket, connection: ShimConnection
+    adds: CancellableCalls, unreadable_socket: socket.socket, connection: ShimConnection
 ) -> None:
     reasons: list[str] = []
 
@@ -65,7 +65,7 @@ def test_an_add_cancelled_while_it_waits_fails_at_once(
 
 
 def test_cancelling_another_attachment_has_no_effect(
-    adds: RunningAdds, unreadable_socket: socket.socket, connection: ShimConnection
+    adds: CancellableCalls, unreadable_socket: socket.socket, connection: ShimConnection
 ) -> None:
     with contextlib.closing(adds.add(ATTACHMENT, connection)) as cancellation:
         adds.cancel(("container", "eth1"))

@@ -4,6 +4,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ class Handler:
         self.shims.append(shim := Shim())
         environment = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0"}
         environment |= {"CNI_NETNS": "/run/netns/none", "CNI_PATH": "/opt/cni/bin"}
-        data = json.dumps({"cniVersion": "1.0.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"})
+        data = json.dumps({"cniVersion": "1.1.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"})
         self.handler.receive(shim.connection, ShimRequest(environment, data.encode(), 2))
         return shim
 
@@ -124,10 +125,20 @@ def test_a_queued_add_is_cancelled_by_del_of_its_attachment(handler: Handler) ->
 
 def test_queued_adds_fail_when_the_daemon_stops(handler: Handler) -> None:
     shim = handler.call("ADD")
-    handler.handler.adds.close("the node daemon is stopping")
+    handler.handler.cancellable.close("the node daemon is stopping")
     late = handler.call("ADD", "c2")
     with handler.running():
         assert [each.error()["msg"] for each in (shim, late)] == ["the node daemon is stopping"] * 2
+
+
+def test_a_status_that_waits_for_its_agent_fails_when_the_daemon_stops(handler: Handler) -> None:
+    shim = handler.call("STATUS")
+    with handler.running():
+        handler.handler.cancellable.close("the node daemon is stopping")
+        begin = time.monotonic()
+        failed = shim.error()
+        assert time.monotonic() - begin < 3  # less than it waits for an agent
+    assert (failed["code"], failed["msg"]) == (50, "the node daemon is stopping")
 
 
 def test_other_calls_begin_while_all_adds_are_queued(handler: Handler) -> None:
