@@ -70,8 +70,11 @@ def _print_upstream_settings(root: str) -> int:
 def _answer(paths: Paths, action: str) -> int:
     """Answers a question; the report of an installer of other files, such as the previous release's, is no answer."""
     report = read_report(paths.run_dir)
-    if report is None or report.action != action or (action == INSTALL and report.source != paths.digest()):
+    if report is None or report.action != action:
         print(f"contrail-installer {action}: has not begun", file=sys.stderr)
+        return 1
+    if action == INSTALL and report.source != paths.digest():
+        print(f"contrail-installer {action}: of these files has not begun, only of others", file=sys.stderr)
         return 1
     for text in report.texts:
         print(text, file=sys.stderr)
@@ -87,7 +90,8 @@ def _parser() -> argparse.ArgumentParser:
         "action",
         choices=(INSTALL, UNINSTALL, *_ASKED, _UPSTREAM_SETTINGS),
         help="install, and put back what is removed or edited; or wait for the last pod and uninstall: both until"
-        " SIGTERM. Two others ask the process with which action they share --run-dir whether it is done. The last one"
+        " SIGTERM. Two others ask the process with which action they share --run-dir, and for is-installed the files to"
+        " install, whether it is done. The last one"
         " prints the settings of Contrail's own plugin as keys of the daemon",
     )
     parser.add_argument(

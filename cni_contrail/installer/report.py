@@ -26,7 +26,7 @@ class Report(NamedTuple):
     """`action` is what the process does, INSTALL or UNINSTALL, and `done` whether that is done.
 
     `waiting`: what it waits for. `errors`: what failed and is tried again. `conflicts`: what others have on the node
-    that takes effect instead of what is installed. `source` is the digest of what is installed (`paths`).
+    that takes effect instead of what is installed. `source` is the digest of what is to be installed (`paths`).
     """
 
     action: str

@@ -130,7 +130,7 @@ def test_what_another_release_has_installed_is_no_answer(
     changed = Path(getattr(installer_node.paths, folder), name)
     changed.write_text(changed.read_text() + "\n")
     assert ask(installer_node, "is-installed") == 1
-    assert capsys.readouterr().err == "contrail-installer install: has not begun\n"
+    assert capsys.readouterr().err == "contrail-installer install: of these files has not begun, only of others\n"
     start("install")
     until(lambda: ask(installer_node, "is-installed") == 0)
 
