@@ -45,10 +45,7 @@ def _users_have_pods(cluster: Cluster) -> None:
 @pytest.fixture(scope="module")
 def installed_files_in_turn(cluster: Cluster, _users_have_pods: None) -> list[list[Files]]:
     """Uninstalls; the files of each node while its last pod runs, and after that."""
-    removal = documented("operations", "kubectl cordon NODE").replace(
-        "NODE", " ".join(node.name for node in cluster.nodes)
-    )
-    until_pods_are_gone, last = removal.rstrip().rsplit("\n", 1)
+    until_pods_are_gone, last = removal_from_nodes(cluster).rstrip().rsplit("\n", 1)
     cluster.checkout.run_script(until_pods_are_gone)
     remaining = {pod.name for pod in cluster.pods("steady")}
     for name in sorted(remaining):
@@ -89,6 +86,12 @@ def test_nothing_is_left_on_a_node(cluster: Cluster) -> None:
         assert node.host.net.links() == ["eth0"]
         assert mounts_left(node) == []
         assert [folder for folder in FOLDERS if node.host.path(folder).exists()] == []
+
+
+def removal_from_nodes(cluster: Cluster) -> str:
+    """The commands of the page for all nodes, with which removal begins."""
+    commands = documented("operations", "kubectl cordon NODE")
+    return commands.replace("NODE", " ".join(node.name for node in cluster.nodes))
 
 
 def await_no_pods(node: Node) -> None:
