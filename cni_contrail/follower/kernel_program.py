@@ -17,7 +17,7 @@ from cni_contrail.datapath.node_outcome import INDEX_0, NodeOutcome
 from cni_contrail.datapath.node_reconciler import STALE_SECONDS, NodeReconciler
 from cni_contrail.drift.drift_watch import DriftWatch
 from cni_contrail.drift.judgement import possible_drift
-from cni_contrail.drift.possible_drift import CHANGED_BY_PODS, CHANGED_BY_ROUTED_PODS, PossibleDrift
+from cni_contrail.drift.possible_drift import CHANGED_BY_PODS, CHANGED_BY_ROUTED_PODS, PossibleDrift, gone_links
 from cni_contrail.follower.agent import Changes, Report, send_report
 from cni_contrail.follower.changed_networks import changed_networks
 from cni_contrail.follower.desired_state import DesiredState
@@ -201,16 +201,17 @@ class KernelProgram:
 
     def _reconcile(self, desired: DesiredState, *, is_audit: bool) -> None:
         started = self._clock()
-        if self._watch is not None:
-            self._watch.read()  # all that has changed until now is seen by this round
-        self._schedule.clear()
+        with_lost_ports = self._schedule.clear()
+        if self._watch is not None:  # all that has changed until now is seen by this round
+            seen = self._watch.read().by_network
+            with_lost_ports |= {vni for vni, changes in seen.items() if gone_links(changes)}
         self._audited = started
         before, had_stale = self._outcome, self._reconciler.has_stale
         outcome = self._reconciler.reconcile(desired.networks, desired.routed, desired.underlay, desired.fabric_subnets)
         failed = {vni: links for vni, links in before.links.items() if vni in outcome.problems}
         self._outcome = outcome._replace(links=failed | outcome.links)
         # What is stale is removed by an audit, too.
-        repaired = self._repaired_by_audit(before) if is_audit and not had_stale else {}
+        repaired = self._repaired_by_audit(before, with_lost_ports) if is_audit and not had_stale else {}
         made, repairs = sum(outcome.changes.values()), sum(repaired.values())
         if repaired:
             self._log.warning(f"datapath: {repairs} changes repaired what another program had changed")
@@ -220,12 +221,12 @@ class KernelProgram:
         self._seconds = self._clock() - started
         self._log_problems()
 
-    def _repaired_by_audit(self, before: NodeOutcome) -> dict[int, int]:
+    def _repaired_by_audit(self, before: NodeOutcome, with_lost_ports: frozenset[int]) -> dict[int, int]:
         """Returns changes by number of the network, of those whose pods have not changed since."""
         return {
             vni: changes
             for vni, changes in self._outcome.changes.items()
-            if changes and not _have_pods_changed(vni, before, self._outcome)
+            if changes and vni not in with_lost_ports and not _have_pods_changed(vni, before, self._outcome)
         }
 
     def _is_overdue(self) -> bool:
@@ -251,7 +252,8 @@ class KernelProgram:
         for vni, found in due.items():
             changes = outcome.changes.get(vni, 0)
             of_pods = CHANGED_BY_PODS if vni != INDEX_0 else CHANGED_BY_ROUTED_PODS
-            drift = found.without(of_pods) if _have_pods_changed(vni, before, outcome) else found
+            is_of_pods = bool(found.lost_ports) or _have_pods_changed(vni, before, outcome)
+            drift = found.without(of_pods) if is_of_pods else found
             self._schedule.audited(vni, drift, self._clock(), changes=changes)
             if changes and drift.objects:  # what a deleted port has left is removed, not repaired
                 repaired += changes
@@ -294,7 +296,7 @@ class KernelProgram:
 
 
 def _have_pods_changed(vni: int, before: NodeOutcome, after: NodeOutcome) -> bool:
-    """Whether an ADD or DEL was between two audits, as far as links tell."""
+    """Whether an ADD or DEL was between two audits, as far as links tell: not those of one pod, one after the other."""
     return vni in after.links and before.links.get(vni) != after.links[vni]
 
 

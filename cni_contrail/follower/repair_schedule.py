@@ -90,10 +90,12 @@ class RepairSchedule:
         pause = history.pause() if changes and history.repairs else _FIRST_PAUSE
         self._history[vni] = history._replace(not_before=max(history.not_before, now + pause))
 
-    def clear(self) -> None:
-        """Takes all networks off the schedule, since all are audited now."""
+    def clear(self) -> frozenset[int]:
+        """Takes all networks off the schedule, since all are audited now; returns those with deleted ports."""
+        with_lost_ports = frozenset(vni for vni, drift in self._found.items() if drift.lost_ports)
         self._due.clear()
         self._found.clear()
+        return with_lost_ports
 
     def fights(self, now: float, networks: Collection[int]) -> dict[int, Fight]:
         """Returns the fights about these networks; forgets networks that have been left alone."""

@@ -136,6 +136,20 @@ def test_an_audit_that_removes_what_a_del_leaves_repairs_nothing(node: WatchedNo
     assert node.program.unreported.repaired > 0
 
 
+def test_pods_that_come_and_go_between_two_audits_are_no_fight(node: WatchedNode, network: Network) -> None:
+    node.desire(network._replace(ports=(*network.ports, *PODS)))
+    for pod in PODS:
+        connect(node, network, pod)
+        node.run(network.vni, "ip", "link", "delete", pod.link)
+        if pod in PODS[::2]:
+            node.program.audit()
+        node.program.repair()
+        node.clock.advance(LONGEST_PAUSE)
+        node.program.repair()
+    assert node.program.outcome().problems == {}
+    assert node.log.lines == []
+
+
 def connect(node: WatchedNode, network: Network, pod: LocalPort) -> None:
     """Creates and connects a port, as ADD does."""
     node.add_link(network, pod.link)

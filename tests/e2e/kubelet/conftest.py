@@ -18,6 +18,7 @@ _TIMEOUT = 300
 
 
 _LAST = (
+    "test_node_readiness.py",
     "test_outage_of_the_api_server.py",
     "test_reboot.py",
     "test_upgrade.py",
