@@ -35,7 +35,7 @@ def test_a_node_is_installed_when_it_is_ready_and_uninstalled_after_its_last_pod
         node.host.run("install", "--directory", f"--owner={owner}", folder)
     node.kill_daemon()
     installed.start("installer", pod)
-    waiting = "waiting: contrail-cnid: no answer to STATUS within 5 s\n"
+    waiting = "waiting: contrail-cnid: no answer to STATUS within 8 s\n"
     installed.until(lambda: installed.says("installer", pod) == (1, waiting), "it waits for the daemon")
     assert installed.files() == FILES - {CONFLIST}
 
