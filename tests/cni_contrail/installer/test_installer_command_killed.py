@@ -83,15 +83,16 @@ class InstallerProcessNode:
         return {name: whole(self._node.path(name)) for name in ALL}
 
     def is_done(self, action: str) -> bool:
-        """Whether the report, which is whole, says so."""
+        """Whether the report, which is whole, says so, and is of the release that is configured."""
         report = read_report(self._node.paths.run_dir)
-        return report is not None and report.action == action and report.done
+        if report is None or report.action != action or not report.done:
+            return False
+        return action == UNINSTALL or report.source == self._node.paths.digest()
 
     def has(self, action: str, files: Files) -> bool:
         """Whether exactly these files are there, nothing of a killed process is, and the report says so."""
         if self._node.files() != sorted(files) or not self._is_tidy() or not self.is_done(action):
             return False
-        # Not all that is there by now: with the report of the predecessor it may still be at work.
         return all(self._node.path(name).read_text() == text for name, text in files.items())
 
     def path(self, name: str) -> str:
